@@ -29,6 +29,7 @@ _STRICT = {
     "W_NAME_NUL": "E_HEADER",
     "W_CONTINUED": "E_TRUNCATED",
 }  # strict reading refuses what readers disagree on
+REFUSED_AMID = (*_STRICT, "W_ORPHAN_EXT")  # what strict reading refuses between members, and goes on behind with on_error="skip"
 _ORDINARY = b"0\x007123456DSVMN"  # types of members, of no extension header
 
 SKIPPED = frozenset(MEMBER_TYPES.index(kind) for kind in ("symlink", "hardlink", "char", "block", "fifo"))

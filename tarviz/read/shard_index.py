@@ -21,6 +21,7 @@ from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import joined
+from tarviz.formats.tar import REFUSED_AMID
 from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.types import URL, Block
 from tarviz.model.urls import digest, identity
@@ -36,16 +37,7 @@ from tarviz.stores.cache_files import Temporary, folder_of, is_kept, stem, touch
 
 _LOG = logging.getLogger(__name__)
 _FAULTS = 1000  # warnings kept in an index
-_LENIENT = (
-    "W_SPLIT_RECORD",
-    "W_SIZE_MISMATCH",
-    "W_NAME_NUL",
-    "W_TRAILING",
-    "W_LONE_ZERO",
-    "W_NO_EOF",
-    "W_TRUNCATED_PADDING",
-    "W_ORPHAN_EXT",
-)
+_LENIENT = ("W_SPLIT_RECORD", *REFUSED_AMID, "W_TRAILING", "W_LONE_ZERO", "W_NO_EOF", "W_TRUNCATED_PADDING")
 
 
 def shard_index(
@@ -142,6 +134,12 @@ def doubtful(index: ShardIndex) -> bool:
     return bool(index.pending) or any(fault["code"] in _LENIENT for fault in index.warnings)
 
 
+def numbered(index: ShardIndex, *, strict: bool) -> bool:
+    """Whether reading numbers records as the index does: a record that is found in two parts, or refused, moves those behind it."""
+    moved = ("W_SPLIT_RECORD", *(REFUSED_AMID if strict else ()))
+    return index.error is None and not (strict and index.pending) and all(fault["code"] not in moved for fault in index.warnings)
+
+
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
     """Why not all records of an index may be handed out: what reading strictly, or the damage, ends with first; None: all may."""
     found = _refused(url, options, index)
@@ -212,11 +210,18 @@ def indexed(walker: Walker, steps: Sequence[Decided], packed: str | None = None)
         tuple(walker.grouper.exts),
         np.concatenate([np.zeros(0, np.uint64), *(part.key_hash for part in parts)]),
         {},
-        [note.to_dict() for note in walker.notes[:_FAULTS]],
+        [note.to_dict() for note in _kept(walker.notes)],
         error.at(shard=walker.scanner.shard).to_dict() if error is not None else None,
         tuple(step.first + step.pending for step in steps if step.pending >= 0),
         packed,
     )
+
+
+def _kept(notes: Sequence[Fault]) -> list[Fault]:
+    """The first warnings, and of those behind them the first of each kind that is none of theirs: what they doubt is asked of an index."""
+    first = list(notes[:_FAULTS])
+    rest = {note.code: note for note in reversed(notes[_FAULTS:])}
+    return first + [rest[code] for code in sorted(rest.keys() - {note.code for note in first})]
 
 
 def _cache_file(stat: Stat, options: ReadOptions) -> Path | None:

@@ -22,7 +22,7 @@ from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen, numbers
-from tarviz.read.shard_index import cached_index, doubtful, shard_index
+from tarviz.read.shard_index import cached_index, doubtful, numbered, shard_index
 from tarviz.read.stream import ReadOptions
 
 _QUICK = 1 << 30  # bytes of local shards that are indexed for the sake of their number
@@ -282,11 +282,12 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
 
 def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether records have the same numbers in an index and where they are read."""
-    if index.error is not None or (options.strict and (index.pending or (not len(index) and doubtful(index)))):
-        return False  # of a shard without a record nobody would read anything, and nobody would see why it has none
-    if options.on_error == "skip" and len(index.members) and int(index.members.size.max()) > options.rules().max_member_bytes:
+    if not numbered(index, strict=options.strict):
         return False
-    return not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings)
+    if options.strict and not len(index) and doubtful(index):
+        return False  # of a shard without a record nobody would read anything, and nobody would see why it has none
+    too_large = int(index.members.size.max(initial=0)) > options.rules().max_member_bytes
+    return options.on_error != "skip" or not too_large
 
 
 def quick(whole: Sequence[Piece]) -> bool:

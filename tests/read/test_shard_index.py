@@ -35,12 +35,17 @@ class TestRefusal:
         "E_HEADER": pax((b"path", b"a.t\0xt")) + member("a.txt", b"1") + END,
         "E_CHECKSUM": member("a.txt", b"1") + b"x" * 512 + END,
         "E_TRUNCATED": (member("a.txt", b"1") + member("b.txt", b"2"))[:-1],
+        "E_TRUNCATED, of another volume": member("a.txt", b"1") + member("b.txt", b"2", b"M") + member("b.cls", b"1") + END,
+        "E_HEADER, behind more warnings than are kept": b"".join(member(f"{at}.txt", b"", b"Z") for at in range(1200))
+        + pax((b"path", b"a.t\0xt"))
+        + member("a.txt", b"1")
+        + END,
     }
 
-    @pytest.mark.parametrize("code", TARS)
+    @pytest.mark.parametrize("what", TARS)
     @pytest.mark.parametrize("cache", [False, True])
-    def test_has_the_code_of_strict_reading(self, make, code, cache):
-        path = make(self.TARS[code])
+    def test_has_the_code_of_strict_reading(self, make, what, cache):
+        path, code = make(self.TARS[what]), what.partition(",")[0]
         with pytest.raises(TarvizError) as caught:
             list(tarviz.records(path))
         assert code == caught.value.code

@@ -25,11 +25,12 @@ from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.shares import Piece, Reader, pieces, trusted, world_of
 from tarviz.runners.walk import Walk
 from tests.conftest import sampled
-from tests.read.tars import END, member
+from tests.read.tars import END, member, pax
 
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
 
 WHOLE = b"".join(member(f"{key}.cls", b"1") for key in "abc")
+NUL = pax((b"path", b"0.cls\0.sh")) + member("x", b"1")
 
 
 def counted(folder: Path, sizes: list[int], suffix: str = "tar") -> Pipeline:
@@ -141,8 +142,10 @@ class TestEachRecord:
             (WHOLE + member("d.bin", bytes(2000))[:-1024], True, False),
             (WHOLE + member("d.bin", bytes(2000))[:-1024], False, False),
             (WHOLE + member("a.txt", b"1") + END, True, False),  # a second record of the same key
+            (NUL + WHOLE + END, True, False),  # strict reading passes over the first member, and counts from the second
+            (NUL + WHOLE + END, False, True),
         ],
-        ids=["whole", "no end", "no end, lenient", "cut", "cut, lenient", "split"],
+        ids=["whole", "no end", "no end, lenient", "cut", "cut, lenient", "split", "a NUL in a name", "a NUL in a name, lenient"],
     )
     def test_is_read_by_turns_where_an_index_would_not_tell_of_the_damage(
         self, tmp_path: Path, data: bytes, strict: bool, relied: bool
@@ -165,6 +168,16 @@ class TestEachRecord:
         found = [read(pipeline, reader, 0) for reader in readers(1, workers)]
 
         assert list(range(59)) == sorted(itertools.chain.from_iterable(found))
+
+    @pytest.mark.filterwarnings("ignore:W_NAME_NUL", "ignore:E_HEADER", "ignore:W_DROPPED")
+    @pytest.mark.parametrize("workers", [1, 2, 3])
+    def test_comes_once_where_strict_reading_passes_over_one(self, tmp_path: Path, workers: int) -> None:
+        """And over its neighbour, which may lack it: every number behind them is another in an index, which is made leniently."""
+        (tmp_path / "a.tar").write_bytes(NUL + b"".join(member(f"r{at:03d}.cls", b"%d" % at) for at in range(5)) + END)
+        pipeline = Pipeline(tmp_path / "a.tar", "decode(cls)", select="cls", on_error="skip")
+        found = [read(pipeline, reader, 0) for reader in readers(1, workers)]
+
+        assert [1, 2, 3, 4] == sorted(itertools.chain.from_iterable(found))
 
 
 class TestCounted:
