@@ -130,8 +130,6 @@ class ResumingStream(Stream):
             try:
                 if self._answer is None:
                     self._request()
-                    if not len(buffer):
-                        return 0
                     continue
                 if not len(buffer):
                     return 0
@@ -176,9 +174,8 @@ class ResumingStream(Stream):
             raise StoreError("the stream is closed.", shard=self._url)
 
     def _is_done(self) -> bool:
-        if self._ended or (self._stop is not None and self.offset >= self._stop):
-            return True
-        return self._version is not None and self._size is not None and self.offset >= self._size
+        ends = (self._stop, None if self._version is None else self._size)
+        return self._ended or any(end is not None and self.offset >= end for end in ends)
 
     def _drop(self) -> None:
         answer, self._answer, self._pushed = self._answer, None, b""
@@ -373,9 +370,8 @@ class ResumingStream(Stream):
         elif total < begin:
             raise self._changed(version, f"{total} bytes now")
         elif self._size is not None:
-            raise StoreError(
-                f"the server promised {self._size} bytes and has {total}.", code="E_LENGTH", shard=self._url, offset=self.offset
-            )
+            what = f"the server promised {self._size} bytes and has {total}."
+            raise StoreError(what, code="E_LENGTH", shard=self._url, offset=self.offset)
         self._ended = True
 
     def _changed(self, now: Version, why: str | None = None) -> ChangedError:
@@ -383,10 +379,8 @@ class ResumingStream(Stream):
         if why is None and now.etag is None and now.modified is None:
             with contextlib.suppress(RetryError, OSError):  # for the message alone
                 now = self._wire.head(self._url, self._options.stall_timeout)[1]
-        words = why or f"{before} before, {now} now"
-        return ChangedError(
-            f"the object was replaced: {words}.", shard=self._url, offset=self.offset, hint="Read it again from the beginning."
-        )
+        what = f"the object was replaced: {why or f'{before} before, {now} now'}."
+        return ChangedError(what, shard=self._url, offset=self.offset, hint="Read it again from the beginning.")
 
     def _head(self) -> tuple[int | None, Version]:
         """Size and version of the object there now."""
