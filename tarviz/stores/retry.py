@@ -136,13 +136,10 @@ class Attempts:
         more = f"; … ({len(runs) - 6} more)" if len(runs) > 6 else ""
         times = "1 attempt" if count == 1 else f"{count} attempts"
         asked = f"; the server asks to wait {error.after:.0f} s" if error.after is not None else ""
-        return StoreError(
-            f"gave up after {times} in {spent:.0f} s without progress (limit {timeout:.0f} s): {shown}{more}{asked}.",
-            code=error.code,
-            shard=self._url,
-            hint="Check address and network." if error.unreached else "Try later, or raise retry_timeout.",
-            details={"attempts": [{"offset": offset, "reason": reason} for offset, reason in self._failed]},
-        )
+        what = f"gave up after {times} in {spent:.0f} s without progress (limit {timeout:.0f} s): {shown}{more}{asked}."
+        hint = "Check address and network." if error.unreached else "Try later, or raise retry_timeout."
+        details = {"attempts": [{"offset": offset, "reason": reason} for offset, reason in self._failed]}
+        return StoreError(what, code=error.code, shard=self._url, hint=hint, details=details)
 
 
 class Pace:

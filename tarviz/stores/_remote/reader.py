@@ -17,7 +17,7 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.connections import release
 from tarviz.stores._remote.listing import Listing
-from tarviz.stores._remote.parallel import OpenPart, ParallelStream
+from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
 from tarviz.stores._remote.upload import Upload, UploadSink
@@ -67,11 +67,10 @@ class RemoteStore(Store):
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         self._know(url, etag)
         options = self.options()
-        stream = ResumingStream(self.wire, url, offset, None, etag, options)
+        stream = ResumingStream(self.wire, url, offset, None, etag, options).connect()
         if options.connections < 2:
             return stream
-        version = stream.stat.etag
-        part: OpenPart = lambda start, stop, begun: ResumingStream(self.wire, url, start, stop, version, options, begun)  # noqa: E731
+        part = functools.partial(ResumingStream, self.wire, url, etag=stream.stat.etag, options=options)
         return ParallelStream(stream, part, options.connections, self.clock)
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
@@ -84,7 +83,7 @@ class RemoteStore(Store):
                 return found.data
             front, etag = found.data, etag or found.token
         begin, stop = offset + len(front), offset + length
-        with ResumingStream(self.wire, url, begin, stop, etag, self.options()) as stream:
+        with ResumingStream(self.wire, url, begin, stop, etag, self.options()).connect() as stream:
             return front + take(stream, stop - begin)
 
     def _know(self, url: URL, etag: str | None) -> None:

@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from http.client import HTTPException, IncompleteRead
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from urllib3 import BaseHTTPResponse, exceptions
 
@@ -32,21 +32,9 @@ _Came = TypeVar("_Came", int | None, bytes)
 
 
 class ResumingStream(Stream):
-    """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made.
+    """Bytes `start` to `stop` (None: the end) of an object; `connect` comes first. Another thread may close it before, too."""
 
-    `begun` gets the stream before it connects: another thread may close it from then on.
-    """
-
-    def __init__(
-        self,
-        wire: Wire,
-        url: URL,
-        start: int,
-        stop: int | None,
-        etag: str | None,
-        options: Options,
-        begun: Callable[[ResumingStream], object] | None = None,
-    ) -> None:
+    def __init__(self, wire: Wire, url: URL, start: int, stop: int | None, etag: str | None, options: Options) -> None:
         self._wire = wire
         self._url = url
         self._start = self.offset = start
@@ -66,15 +54,15 @@ class ResumingStream(Stream):
         self._pushed = b""
         self._ended = False
         self._line: socket.socket | None = None
+        self._ranges = self._whole = False
         self._renew()
-        if begun is not None:
-            begun(self)
+
+    def connect(self) -> Self:
+        """Pin the version by a first answer."""
         self._guarded(memoryview(b""))
         version = self._version or Version()
-        self.stat = Stat(url, self._size, version.token(self._size), version.mtime, self._ranges)
-
-    _ranges = False
-    _whole = False
+        self.stat = Stat(self._url, self._size, version.token(self._size), version.mtime, self._ranges)
+        return self
 
     def _renew(self) -> None:
         """Locks and counters of this process."""
