@@ -8,14 +8,11 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TypeVar
 
 from tarviz.model.errors import StoreError, redact
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 RETRY_AFTER_CAP = 60.0
 UNREACHED_TIMEOUT = 15.0
@@ -160,18 +157,6 @@ class Pace:
             rate, self._seconds, self._bytes = self._bytes / self._seconds, 0.0, 0.0
             if rate < self._slowest:
                 raise RetryError(f"{rate:.3g} bytes a second came, fewer than min_rate ({self._slowest:g})", code="E_STALL", at_once=True)
-
-
-def persist(call: Callable[[], _T], attempts: Attempts, reached: Callable[[], bool]) -> _T:
-    """The value of `call`, tried again while it raises `RetryError` and time is left."""
-    while True:
-        try:
-            value = call()
-        except RetryError as error:
-            attempts.failed(error, None, reached=reached())
-        else:
-            attempts.progress()
-            return value
 
 
 def retry_after(value: str | None, date: str | None, clock: Clock) -> float | None:

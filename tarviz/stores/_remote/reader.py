@@ -24,7 +24,7 @@ from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
 from tarviz.stores._remote.wire import Wire, stat_of, whole
 from tarviz.stores.base import Sink, Stat, Store, Stream, take
-from tarviz.stores.retry import Attempts, Clock, RetryError, persist
+from tarviz.stores.retry import Attempts, Clock, RetryError
 
 _PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
@@ -109,7 +109,14 @@ class RemoteStore(Store):
         """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
         options = self.options()
         attempts = Attempts(url, options.retry_timeout, self.clock, stop)
-        return persist(lambda: call(options.stall_timeout), attempts, lambda: self.wire.reached(url))
+        while True:
+            try:
+                value = call(options.stall_timeout)
+            except RetryError as error:
+                attempts.failed(error, None, reached=self.wire.reached(url))
+            else:
+                attempts.progress()
+                return value
 
     def _stat(self, url: URL, stall_timeout: float) -> Stat:
         try:
