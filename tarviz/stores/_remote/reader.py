@@ -34,9 +34,8 @@ _T = TypeVar("_T")
 class RemoteStore(Store):
     """Objects over HTTP, with the credentials of `access`. Threads share it; it pickles by its settings.
 
-    `headers` go to the origin of each URL given, never to one it redirects to. `retry_timeout` (seconds
-    without progress before a read gives up) and `stall_timeout` (seconds without a byte before it is resumed)
-    default to the options. A server that was never reached is tried for 15 seconds at most, one that refuses
+    `retry_timeout` (seconds without progress before a read gives up) and `stall_timeout` (seconds without a byte before it is
+    resumed) default to the options. A server that was never reached is tried for 15 seconds at most, one that refuses
     connections for 1.5.
     """
 
@@ -44,13 +43,12 @@ class RemoteStore(Store):
     remote: ClassVar[bool] = True  # worth keeping on this machine
     access: ClassVar[type[Access]] = Access
 
-    headers: dict[str, str] | None = field(default=None, repr=False)
     retry_timeout: float | None = None
     stall_timeout: float | None = None
     clock: Clock = field(default_factory=Clock, compare=False)
 
     def __post_init__(self) -> None:
-        self.wire = Wire(dict(self.headers or {}), self.clock, self.access())
+        self.wire = Wire(self.clock, self.access())
         self._watched = Watched([*config.VARIABLES, *WIRE_VARIABLES, *self.wire.access.variables])
         self._ranges = SmallRanges(self.wire)
 

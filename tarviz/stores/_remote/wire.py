@@ -78,10 +78,9 @@ def _redacted(record: logging.LogRecord) -> bool:
 class Wire:
     """Sends requests over pooled connections; threads share it, a forked child gets new connections.
 
-    `access` says how URLs become addresses; `extra` are headers for the origin of each URL.
+    `access` says how URLs become addresses.
     """
 
-    extra: dict[str, str] = field(default_factory=dict, repr=False)
     clock: Clock = field(default_factory=Clock, repr=False)
     access: Access = field(default_factory=Access, repr=False)
     _reached: set[str] = field(default_factory=set, repr=False)
@@ -182,7 +181,6 @@ class Wire:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_parse_headers(os.environ.get("TARVIZ_HTTP_HEADERS") or "{}").get(origin(target), {}))
         if origin(place) == origin(target):
-            found |= self.extra
             user = urlsplit(place).netloc.rpartition("@")[0]
             if user:
                 found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
