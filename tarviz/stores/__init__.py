@@ -81,7 +81,7 @@ def _store(scheme: str) -> Store:
         from tarviz.stores._fsspec import AnyStore, knows
 
         if knows(name):
-            return AnyStore(name)
+            return AnyStore()
         schemes = sorted({*plugins.names("stores"), "https"} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""

@@ -48,9 +48,7 @@ def knows(scheme: str) -> bool:
 
 @dataclass(frozen=True)
 class AnyStore(Store):
-    """The objects of one scheme of fsspec."""
-
-    scheme: str
+    """The objects of every scheme of fsspec."""
 
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True

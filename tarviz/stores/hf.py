@@ -230,6 +230,8 @@ def _refusal(error: Exception, url: URL) -> TarvizError | None:
     """An error of the hub's library, or of what it sends a bucket's bytes by, as ours."""
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
+    if isinstance(error, ImportError):
+        return MissingPackageError.of("hf_xet", "writing to a bucket of the hub")
     if not isinstance(error, (OSError, ValueError, RuntimeError, HfHubHTTPError.__mro__[1])):  # the last: any error of its HTTP library
         return None
     if isinstance(error, HfHubHTTPError):

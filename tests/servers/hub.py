@@ -230,6 +230,7 @@ def hub() -> Iterator[Hub]:
                 self.send_header("Content-Range", f"bytes {first}-{last}/{len(data)}" if status == 206 else f"bytes */{len(data)}")
             self.send_header("ETag", f'"{hashlib.sha256(data).hexdigest()}"')
             piece = data[first : last + 1] if status != 416 else b""
+            self.send_header("Accept-Ranges", "bytes")
             self.send_header("Content-Length", str(len(piece)))
             self.end_headers()
             if self.command != "HEAD":

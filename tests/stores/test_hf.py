@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -253,6 +254,12 @@ class TestBucket(StoreTests):
 
         with pytest.raises(MissingPackageError, match="huggingface_hub"):
             HubStore().create(URL("hf://buckets/org/name/a.tar"))
+
+    def test_what_sends_the_bytes_may_be_missing(self, store, folder, monkeypatch):
+        monkeypatch.setitem(sys.modules, "hf_xet", None)
+
+        with pytest.raises(MissingPackageError, match="hf_xet"), store.create(URL(f"{folder}/a.tar")) as sink:
+            sink.write(b"x")
 
 
 class TestUpload:
