@@ -170,6 +170,7 @@ def _functions(blocks: Iterable[Any]) -> Iterator[Any]:
 WORDS_ALONE = {
     "stores/_remote/wire.py": "http.client's words for a refused tunnel and a header (tests/stores/_remote/test_wire.py)",
     "stores/_remote/azure_keys.py": "azure-identity gives the number of Entra's error in its text alone",
+    "stores/hf.py": "hf_xet gives the hub's status in its text alone",
     "viewers/audio.py": "the wave module has one error for all it does not know",
     "viewers/image.py": "Pillow gives the pixels of a bomb in its text alone",
     "runners/tf/dataset.py": "TensorFlow hands an error on as text",

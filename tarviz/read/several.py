@@ -15,6 +15,11 @@ AT_ONCE = 16
 R = TypeVar("R")
 
 
+def stats(urls: Sequence[URL]) -> Generator[stores.Stat, None, None]:
+    """What the stores say of each URL, in order, asked as in `several`: the first that is not there raises its error."""
+    return several(urls, lambda url, _: stores.of(url).stat(url))
+
+
 def several(urls: Sequence[URL], work: Callable[[URL, Callable[[], None]], R], jobs: int | None = None) -> Generator[R, None, None]:
     """What `work` makes of each shard, in order: of shards far away `jobs` (16) at a time, of those here one.
 

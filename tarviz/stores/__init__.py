@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -52,12 +53,9 @@ __all__ = [
     "join",
     "local_path",
     "of",
-    "stats",
 ]
 
 URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
-
-_ASKED = 16  # questions to remote stores under way at once
 
 
 def of(url: str | PathLike[str]) -> Store:
@@ -74,20 +72,6 @@ def of(url: str | PathLike[str]) -> Store:
     return found
 
 
-def stats(urls: Sequence[URL]) -> Iterator[Stat]:
-    """What the stores say of each URL, in the order given: remote ones are asked several at once.
-
-    The first URL in that order that is not there, or cannot be asked for, raises its error; none is asked for after it.
-    """
-    if sum(not is_local(url) for url in urls) < 2:
-        yield from (of(url).stat(url) for url in urls)
-        return
-    from concurrent.futures import ThreadPoolExecutor  # a command that asks nobody does not wait for its import
-
-    with ThreadPoolExecutor(min(_ASKED, len(urls)), "tarviz-stat") as pool:
-        yield from pool.map(lambda url: of(url).stat(url), urls)
-
-
 @cache
 def _store(scheme: str) -> Store:
     name = ALIASES.get(scheme, scheme)
@@ -97,7 +81,7 @@ def _store(scheme: str) -> Store:
         from tarviz.stores._fsspec import AnyStore, knows
 
         if knows(name):
-            return AnyStore(name)
+            return AnyStore()
         schemes = sorted({*plugins.names("stores"), "https"} - {"stdio"})
         close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
         meant = f"Did you mean {close[0]}://? " if close else ""
@@ -190,17 +174,11 @@ def _shards(folder: str, stats: Iterable[Stat]) -> list[URL]:
 
 def _object_or_folder(store: Store, url: URL) -> list[URL]:
     """A name that says not what it is: the object of that name, or the shards in the folder."""
-    try:
-        store.stat(url)
-    except NotFoundError:
-        try:
+    listed = None
+    with suppress(TarvizError):  # who may not ask may still read; where nothing is there either, who reads it is told so
+        if not is_there(store, url):
             listed = list(store.list(URL(f"{url}/")))
-        except TarvizError:
-            return [url]  # nothing there either: who reads it is told so
-        return _shards(url, listed)
-    except TarvizError:  # who may not ask may still read
-        pass
-    return [url]
+    return [url] if listed is None else _shards(url, listed)
 
 
 def _matching(store: Store, pattern: URL) -> list[URL]:

@@ -48,9 +48,7 @@ def knows(scheme: str) -> bool:
 
 @dataclass(frozen=True)
 class AnyStore(Store):
-    """The objects of one scheme of fsspec."""
-
-    scheme: str
+    """The objects of every scheme of fsspec."""
 
     selects: ClassVar[bool] = True
     remote: ClassVar[bool] = True
@@ -88,10 +86,6 @@ def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
 
     `fresh`: not over a connection that fsspec has kept for this thread.
     """
-    try:
-        import fsspec
-    except ImportError as error:
-        raise MissingPackageError.of("fsspec", f"{url.partition(':')[0]}:// URLs", "any") from error
     options = dict(storage_options(url))
     scheme, _, rest = url.partition("://")
     if scheme in _DAV:
@@ -99,6 +93,8 @@ def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
         options = {"base_url": f"{_DAV[scheme]}://{host}/"} | options
         scheme = "webdav"
     with errors_as(_error, url):
+        import fsspec
+
         kind = fsspec.get_filesystem_class(scheme)
         # fsspec splits a path at some of these signs, and leaves the others out: they are part of a file's name
         whole = f"{scheme}://{rest}".translate(_HIDE)

@@ -119,9 +119,8 @@ class _AisAccess(Access):
 def _hint(status: int) -> str:
     if status in (401, 403):
         return "Set AIS_AUTHN_TOKEN to a token of the cluster." if not os.environ.get("AIS_AUTHN_TOKEN") else "Check AIS_AUTHN_TOKEN."
-    return (
-        "Is it a cluster that speaks TLS? AIS_ENDPOINT begins with https:// then." if status == 400 and _endpoint()[:5] == "http:" else ""
-    )
+    plain = status == 400 and _endpoint().startswith("http:")
+    return "Is it a cluster that speaks TLS? AIS_ENDPOINT begins with https:// then." if plain else ""
 
 
 def _endpoint() -> str:
@@ -343,19 +342,19 @@ def _client(endpoint: str, settings: tuple[bytes | str, ...], process: int) -> C
         failed = state.outcome is not None and state.outcome.failed
         return state.attempt_number >= _ATTEMPTS if failed else (state.seconds_since_start or 0) > _PATIENCE
 
-    def last(state: RetryCallState) -> Response:
-        assert state.outcome is not None
-        answer: Response = state.outcome.result()  # or the error that it was
-        return answer
-
     again = retry_if_exception_type(NETWORK_RETRY_EXCEPTIONS) | retry_if_result(passes)
-    network = Retrying(wait=wait_random_exponential(multiplier=0.2, max=1), stop=stop, retry=again, retry_error_callback=last)
+    network = Retrying(wait=wait_random_exponential(multiplier=0.2, max=1), stop=stop, retry=again, retry_error_callback=_answer)
     http = Retry(total=3, backoff_factor=0.2, status_forcelist=[429, 500, 502, 503, 504], connect=0, read=0)
     token = os.environ.get("AIS_AUTHN_TOKEN")
     client = Client(endpoint, token=token, retry_config=RetryConfig(http, network), client_cert=trust.shown, max_pool_size=16)
     for scheme in ("http://", "https://"):
         client._request_client.session_manager.session.mount(scheme, Adapter(max_retries=http, pool_connections=16, pool_maxsize=16))
     return client
+
+
+def _answer(state: Any) -> Any:
+    """What a request had in the end, the error where it was one."""
+    return state.outcome.result()
 
 
 _ATTEMPTS, _PATIENCE = 3, 10.0  # of a request that gets no answer; seconds of one that is refused for reasons that pass

@@ -81,14 +81,7 @@ class CachedStore:
 
     def _copy(self, url: URL, etag: str) -> _Copy | None:
         """The file of this version, opened; None where there is none, or none that is as long as it was."""
-        place = self.place(url, etag)
-        try:
-            return _Copy(place)
-        except _DamagedCopyError:
-            drop_damaged(place)
-        except OSError:
-            pass  # not kept, or just thrown out by another process
-        return None
+        return _opened(self.place(url, etag))
 
     def fetch(self, url: URL) -> Path | None:
         """The file of an object as it is now, fetched where it is not here. None where it cannot be kept: over the limit, a full disk.
@@ -101,8 +94,6 @@ class CachedStore:
             return place
         try:
             stat = self.store.stat(url)
-        except NotFoundError:
-            raise
         except StoreError as error:
             if (place := self._checked(self.find(url, None))) is None:
                 raise
@@ -123,18 +114,16 @@ class CachedStore:
 
     def _checked(self, place: Path | None) -> Path | None:
         """A file that is whole, used now: all of it is looked at. One that is not whole is removed."""
-        if place is None:
+        if place is None or (copy := _opened(place)) is None:
             return None
         try:
-            with (copy := _Copy(place)).file:
+            with copy.file:
                 for number in range(len(copy.sums)):
                     copy.part(number)
             return place
         except _DamagedCopyError:
             drop_damaged(place)
-        except OSError:
-            pass  # just thrown out by another process
-        return None
+            return None
 
     def keep(self, temporary: Temporary, url: URL, etag: str, sums: Sequence[int]) -> None:
         """Give a complete file its name, and make room."""
@@ -215,6 +204,17 @@ class _Copy:
                 raise _DamagedCopyError
             self._held = number, data
         return data
+
+
+def _opened(place: Path) -> _Copy | None:
+    """A kept file; None where it is not kept, or was just thrown out by another process, or is damaged, and goes."""
+    try:
+        return _Copy(place)
+    except _DamagedCopyError:
+        drop_damaged(place)
+    except OSError:
+        pass
+    return None
 
 
 class _KeptStream(Stream):

@@ -1,8 +1,8 @@
-"""`hf://datasets/ORG/NAME@REVISION/name`: files of the Hugging Face hub (`hf://ORG/NAME/…` are those of a model).
+"""`hf://datasets/ORG/NAME@REVISION/name`: files of the Hugging Face hub (`hf://ORG/NAME/…`: of a model, `hf://buckets/…`: of a bucket).
 
-What is written is one commit a file, made by the hub's own library (extra `hf`) once all of the file is there.
+What is written goes up by the hub's own library (extra `hf`) once all of the file is there: one commit a file, and none in a bucket.
 Environment: `HF_TOKEN`, or the login that the hub's own tools keep (`HF_TOKEN_PATH`, `HF_HOME`), opens what is
-private; `HF_ENDPOINT` names another hub. Without `@REVISION` it is `main`.
+private; `HF_ENDPOINT` names another hub. Without `@REVISION` it is `main`; buckets have no revisions.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,10 @@ from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.wire import whole
 from tarviz.stores.base import OneSink, Sink, Stat, errors_as, refuse_taken
 
-_KINDS = "datasets|spaces|models"
+_KINDS = "datasets|spaces|models|buckets"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
+_STATUS = re.compile(r"\bHTTP status \w+ error \((\d{3})\b")  # as hf_xet tells it
 _PAGE_LIMIT = 64 << 20
 
 
@@ -40,8 +41,10 @@ class _Repository:
             raise UsageError("the URL names no repository.", shard=url, hint="Write hf://datasets/ORG/NAME/name.tar.")
         refuse_dots(url)
         self.kind = match[1] or "models"
+        if self.kind == "buckets" and match[3]:
+            raise UsageError("a bucket keeps no revisions.", shard=url, hint=f"Leave out @{match[3]}.")
         self.id = match[2]
-        self.revision = match[3] or "main"
+        self.revision = match[3] or ("" if self.kind == "buckets" else "main")
         self.name = match[4] or ""
         self.base = url[: len(url) - len(self.name)] if self.name else f"{url.rstrip('/')}/"
 
@@ -58,10 +61,10 @@ class _HubAccess(Access):
 
     def address(self, url: URL, query: Mapping[str, str]) -> str:
         found, rest = _Repository(url), {name: value for name, value in query.items() if name != "tree"}
-        revision, begin = quote(found.revision, safe=""), "" if found.kind == "models" else f"/{found.kind}"
+        revision, begin = _part(found.revision), "" if found.kind == "models" else f"/{found.kind}"
         if (folder := query.get("tree")) is None:
-            return with_query(f"{_endpoint()}{begin}{path(found.id)}/resolve/{revision}{path(found.name)}", query)
-        return with_query(f"{_endpoint()}/api/{found.kind}{path(found.id)}/tree/{revision}{path(folder) if folder else ''}", rest)
+            return with_query(f"{_endpoint()}{begin}{path(found.id)}/resolve{revision}{path(found.name)}", query)
+        return with_query(f"{_endpoint()}/api/{found.kind}{path(found.id)}/tree{revision}{_part(folder)}", rest)
 
     def headers(self, method: str, address: str, headers: Mapping[str, str], body: bytes) -> Mapping[str, str]:
         token = find_token()
@@ -71,6 +74,11 @@ class _HubAccess(Access):
         if find_token() is None:
             return "Private and gated repositories need a token: run hf auth login, or set HF_TOKEN."
         return "The token may not read this repository: accept its conditions on the hub, or take another HF_TOKEN."
+
+
+def _part(text: str) -> str:
+    """One part of an address, whatever slashes there are in it; none without a text."""
+    return text and f"/{quote(text, safe='', errors='surrogateescape')}"
 
 
 def _endpoint() -> str:
@@ -106,7 +114,7 @@ class HubStore(RemoteStore):
         return True
 
     def _rows(self, url: URL, folder: str, *, deep: bool = False) -> Iterator[dict[str, Any]]:
-        query = {"tree": folder, "recursive": str(deep).lower(), "expand": "false"}
+        query = {"tree": folder, "recursive": str(deep).lower()}
         while query:
             rows, following = self.persist(url, lambda stall, asked=query: self._tree(url, asked, stall))  # type: ignore[misc]
             yield from rows
@@ -126,7 +134,12 @@ class HubStore(RemoteStore):
 
     def list(self, url: URL) -> Iterator[Stat]:
         found = _Repository(url)
-        return self._stats(found, self._rows(url, found.name.strip("/")))
+        folder = found.name.strip("/")
+        # a bucket shows what only begins with the folder's name, and nothing at all where there is no such folder
+        rows = [row for row in self._rows(url, folder) if str(row["path"]).rpartition("/")[0] == folder]
+        if folder and not rows:
+            raise NotFoundError("the hub has no such folder.", shard=url, hint=_HubAccess.HINT_MISSING)
+        return self._stats(found, rows)
 
     def walk(self, url: URL) -> Iterator[Stat]:
         found = _Repository(url)
@@ -136,7 +149,7 @@ class HubStore(RemoteStore):
             return iter(())
         return (stat for stat in stats if stat.url.startswith(url))
 
-    def _stats(self, found: _Repository, rows: Iterator[dict[str, Any]]) -> Iterator[Stat]:
+    def _stats(self, found: _Repository, rows: Iterable[dict[str, Any]]) -> Iterator[Stat]:
         files = sorted((row for row in rows if row.get("type") == "file"), key=lambda row: str(row["path"]))
         return iter([Stat(URL(f"{found.base}{row['path']}"), int(row.get("size") or 0)) for row in files])
 
@@ -147,7 +160,10 @@ class HubStore(RemoteStore):
         self.stat(url)
         api, found = _api(url)
         with errors_as(_refusal, url):
-            api.delete_file(found.name, **found.words)
+            if found.kind == "buckets":
+                api.batch_bucket_files(found.id, delete=[found.name])
+            else:
+                api.delete_file(found.name, **found.words)
 
 
 class _HubSink(OneSink):
@@ -168,7 +184,10 @@ class _HubSink(OneSink):
         if not self._replace:
             refuse_taken(self._store, self.url)
         with errors_as(_refusal, self.url), _without_bars(), self._file:
-            self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
+            if self._found.kind == "buckets":
+                self._api.batch_bucket_files(self._found.id, add=[(self._file.name, self._found.name)])
+            else:
+                self._api.upload_file(path_or_fileobj=self._file.name, path_in_repo=self._found.name, **self._found.words)
         return self._store.stat(self.url)
 
     def discard(self) -> None:
@@ -184,6 +203,9 @@ def _api(url: URL) -> tuple[Any, _Repository]:
         from huggingface_hub import HfApi
     except ImportError as error:
         raise MissingPackageError.of("huggingface_hub", "writing to the hub", "hf") from error
+    if found.kind == "buckets" and not hasattr(HfApi, "batch_bucket_files"):
+        hint = "pip install --upgrade huggingface_hub"
+        raise MissingPackageError("the huggingface_hub that is installed knows no buckets.", shard=url, hint=hint)
     if (token := find_token()) is None:
         hint = "Run hf auth login, or set HF_TOKEN to a token that may write."
         raise StoreError("the hub takes files only from somebody it knows.", code="E_AUTH", shard=url, hint=hint)
@@ -205,20 +227,26 @@ def _without_bars() -> Iterator[None]:
 
 
 def _refusal(error: Exception, url: URL) -> TarvizError | None:
-    """An error of the hub's library as ours."""
+    """An error of the hub's library, or of what it sends a bucket's bytes by, as ours."""
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
-    if isinstance(error, RepositoryNotFoundError):
-        hint = "Make it first (hf repos create ORG/NAME --type dataset), with a token that may write there."
-        return NotFoundError("the hub has no such repository, or not for this token.", shard=url, hint=hint)
+    if isinstance(error, ImportError):
+        return MissingPackageError.of("hf_xet", "writing to a bucket of the hub")
+    if not isinstance(error, (OSError, ValueError, RuntimeError, HfHubHTTPError.__mro__[1])):  # the last: any error of its HTTP library
+        return None
     if isinstance(error, HfHubHTTPError):
         status = error.response.status_code
+        said = error.server_message or "; ".join(each["error"] for each in getattr(error, "failures", ()))
+    else:
+        said = str(error.__cause__ or error).rstrip(".")
+        status = int(found[1]) if (found := _STATUS.search(said)) else 0
+    if status == 404 or isinstance(error, RepositoryNotFoundError):
+        hint = "Make it first (hf repos create ORG/NAME --type dataset, hf buckets create ORG/NAME), with a token that may write there."
+        return NotFoundError("the hub has no such repository or bucket, or not for this token.", shard=url, hint=hint)
+    if status:
         code, hint = ("E_AUTH", "Take an HF_TOKEN that may write there.") if status in (401, 403) else ("E_WRITE", "Try again.")
-        return StoreError(f"the hub refuses the file: {status} {error.server_message or ''}.", code=code, shard=url, hint=hint)
-    if isinstance(error, (OSError, ValueError, RuntimeError, HfHubHTTPError.__mro__[1])):  # the last: any error of its HTTP library
-        why = str(error.__cause__ or error).rstrip(".")
-        return StoreError(f"the file was not sent: {why}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.")
-    return None
+        return StoreError(f"the hub refuses the file: {status} {said}.", code=code, shard=url, hint=hint)
+    return StoreError(f"the file was not sent: {said}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.")
 
 
 store = HubStore

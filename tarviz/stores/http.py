@@ -28,7 +28,7 @@ class HttpStore(RemoteStore):
 
     def list(self, url: URL) -> Iterator[Stat]:
         folder = URL(url if without_query(url)[0].endswith("/") else f"{url}/")
-        with ResumingStream(self.wire, folder, 0, None, None, self.options()) as stream:
+        with ResumingStream(self.wire, folder, 0, None, None, self.options()).connect() as stream:
             return iter(children(folder, take(stream, _PAGE_LIMIT)))
 
 

@@ -8,14 +8,11 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import TypeVar
 
 from tarviz.model.errors import StoreError, redact
 
 _log = logging.getLogger(__name__)
-_T = TypeVar("_T")
 
 RETRY_AFTER_CAP = 60.0
 UNREACHED_TIMEOUT = 15.0
@@ -136,13 +133,10 @@ class Attempts:
         more = f"; … ({len(runs) - 6} more)" if len(runs) > 6 else ""
         times = "1 attempt" if count == 1 else f"{count} attempts"
         asked = f"; the server asks to wait {error.after:.0f} s" if error.after is not None else ""
-        return StoreError(
-            f"gave up after {times} in {spent:.0f} s without progress (limit {timeout:.0f} s): {shown}{more}{asked}.",
-            code=error.code,
-            shard=self._url,
-            hint="Check address and network." if error.unreached else "Try later, or raise retry_timeout.",
-            details={"attempts": [{"offset": offset, "reason": reason} for offset, reason in self._failed]},
-        )
+        what = f"gave up after {times} in {spent:.0f} s without progress (limit {timeout:.0f} s): {shown}{more}{asked}."
+        hint = "Check address and network." if error.unreached else "Try later, or raise retry_timeout."
+        details = {"attempts": [{"offset": offset, "reason": reason} for offset, reason in self._failed]}
+        return StoreError(what, code=error.code, shard=self._url, hint=hint, details=details)
 
 
 class Pace:
@@ -163,18 +157,6 @@ class Pace:
             rate, self._seconds, self._bytes = self._bytes / self._seconds, 0.0, 0.0
             if rate < self._slowest:
                 raise RetryError(f"{rate:.3g} bytes a second came, fewer than min_rate ({self._slowest:g})", code="E_STALL", at_once=True)
-
-
-def persist(call: Callable[[], _T], attempts: Attempts, reached: Callable[[], bool]) -> _T:
-    """The value of `call`, tried again while it raises `RetryError` and time is left."""
-    while True:
-        try:
-            value = call()
-        except RetryError as error:
-            attempts.failed(error, None, reached=reached())
-        else:
-            attempts.progress()
-            return value
 
 
 def retry_after(value: str | None, date: str | None, clock: Clock) -> float | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
 import tarviz
+from tarviz import stores
 from tarviz.model.errors import NotFoundError
-from tarviz.read.several import AT_ONCE, several
+from tarviz.model.types import URL
+from tarviz.read.several import AT_ONCE, several, stats
 from tarviz.samples import write_shard
+from tarviz.stores import memory
 from tarviz.testing.faults import FaultServer
 
 
@@ -109,3 +113,31 @@ class TestOrder:
         run.close()
 
         assert {"E_STOPPED"} == set(ended)
+
+
+class TestStats:
+    def test_in_the_order_given(self, tmp_path):
+        urls = [URL(str(tmp_path / name)) for name in ("10.tar", "z.tar.gz", "1.tar")]
+        for url in urls:
+            Path(url).write_bytes(b"x")
+        assert [stat.url for stat in stats(urls)] == urls
+
+    def test_remote_ones_are_asked_at_once(self, monkeypatch):
+        together = threading.Barrier(4)
+        ask = memory.MemoryStore.stat
+
+        def stat(store, url):
+            together.wait(timeout=60)
+            return ask(store, url)
+
+        urls = [URL(f"memory://stats/{number}.tar") for number in range(8)]
+        for number, url in enumerate(urls):
+            with stores.of(url).create(url) as sink:
+                sink.write(bytes(number))
+        monkeypatch.setattr(memory.MemoryStore, "stat", stat)
+        assert [found.size for found in stats(urls)] == list(range(8))
+
+    def test_the_first_that_is_not_there_is_the_one_that_is_named(self):
+        urls = [URL("memory://stats/none-1.tar"), URL("memory://stats/none-2.tar"), URL("none.tar")]
+        with pytest.raises(NotFoundError, match="none-1"):
+            list(stats(urls))

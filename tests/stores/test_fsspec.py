@@ -21,7 +21,7 @@ class TestAnyStore(StoreTests):
 
     @pytest.fixture
     def store(self):
-        return AnyStore("local")
+        return AnyStore()
 
     @pytest.fixture
     def folder(self, tmp_path):
@@ -57,11 +57,11 @@ class TestFaults:
     def test_a_read_goes_on_where_it_broke(self, tmp_path, broken):
         (tmp_path / "a.tar").write_bytes(DATA)
 
-        assert DATA == AnyStore("local").read(URL(f"local://{tmp_path}/a.tar"), 0, len(DATA))
+        assert DATA == AnyStore().read(URL(f"local://{tmp_path}/a.tar"), 0, len(DATA))
 
     def test_another_version_is_not_read_on(self, tmp_path, broken):
         (tmp_path / "a.tar").write_bytes(DATA)
-        with AnyStore("local").open(URL(f"local://{tmp_path}/a.tar")) as stream:
+        with AnyStore().open(URL(f"local://{tmp_path}/a.tar")) as stream:
             stores.fill(stream, memoryview(bytearray(50_000)))
             (tmp_path / "a.tar").write_bytes(DATA[::-1])
             with pytest.raises(ChangedError, match="was replaced"):
@@ -71,12 +71,12 @@ class TestFaults:
         with pytest.raises(NotFoundError):
             stores.of("local:///none/a.tar").stat(URL("local:///none/a.tar"))
         with pytest.raises(NotFoundError, match="is a folder"):
-            AnyStore("local").stat(URL(f"local://{tmp_path}"))
+            AnyStore().stat(URL(f"local://{tmp_path}"))
 
 
 class TestOf:
     def test_a_scheme_of_fsspec_has_a_store(self):
-        assert AnyStore("local") == stores.of("local:///a.tar")
+        assert AnyStore() == stores.of("local:///a.tar")
         with pytest.raises(UsageError, match="no store for nothing://"):
             stores.of("nothing://a.tar")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 import tarviz
 from tarviz import cli
-from tarviz.model.errors import DataError, NotFoundError, StoreError, UsageError
+from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores.hf import HubStore, find_token
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
@@ -94,6 +95,7 @@ class TestUrl:
             ("hf://datasets/o/n@refs/convert/parquet/a", "/datasets/o/n/resolve/refs%2Fconvert%2Fparquet/a"),
             ("hf://o/n/a", "/o/n/resolve/main/a"),
             ("hf://spaces/o/n/a", "/spaces/o/n/resolve/main/a"),
+            ("hf://buckets/o/n/x/a b.tar", "/buckets/o/n/resolve/x/a%20b.tar"),
         ],
     )
     def test_repository_revision_and_name_are_parted(self, url, address, monkeypatch):
@@ -105,6 +107,10 @@ class TestUrl:
     def test_anything_else_is_said(self, url):
         with pytest.raises(UsageError, match="names no repository"):
             HubStore().stat(URL(url))
+
+    def test_a_bucket_has_no_revision(self):
+        with pytest.raises(UsageError, match=r"keeps no revisions.*Leave out @v1"):
+            HubStore().stat(URL("hf://buckets/o/n@v1/a.tar"))
 
 
 class TestErrors:
@@ -133,7 +139,7 @@ class TestErrors:
         rows = [[{"type": "file", "path": f"{name}.tar", "size": 1}] for name in "ba"]
         place = "/api/datasets/org/name/tree/main"
         link = f'<{hub.api.url}{place}?cursor=2>; rel="next"'
-        hub.api.put(f"{place}?cursor=2&expand=false&recursive=false", json.dumps(rows[1]).encode())
+        hub.api.put(f"{place}?cursor=2&recursive=false", json.dumps(rows[1]).encode())
         hub.api.put(place, json.dumps(rows[0]).encode(), plan=[Fault(headers={"Link": link})])
 
         found = HubStore().list(URL("hf://datasets/org/name"))
@@ -166,6 +172,94 @@ class TestHubStore(StoreTests):
 
     def put(self, store, url, data):
         self.hub.files[url.removeprefix("hf://datasets/org/name/")] = data
+
+
+class TestBucket(StoreTests):
+    """The contract, on a bucket."""
+
+    @pytest.fixture
+    def store(self, written):
+        return HubStore(clock=FakeClock())
+
+    @pytest.fixture
+    def folder(self, written):
+        self.bucket = written.bucket
+        return URL("hf://buckets/org/name/some/folder")
+
+    def put(self, store, url, data):
+        self.bucket.put(url.removeprefix("hf://buckets/org/name/"), data)
+
+    def test_what_is_written_is_what_the_hubs_own_client_reads(self, store, folder, written, tmp_path):
+        from huggingface_hub import HfApi
+
+        with store.create(URL(f"{folder}/a b#1.tar")) as sink:
+            sink.write(DATA)
+        HfApi(endpoint=written.url, token=TOKEN).download_bucket_files("org/name", [("some/folder/a b#1.tar", tmp_path / "a")])
+
+        assert DATA == (tmp_path / "a").read_bytes() == self.drain(store, URL(f"{folder}/a b#1.tar"))
+
+    def test_folders_and_walks_are_those_of_the_hubs_own_client(self, store, folder, written):
+        from huggingface_hub import HfFileSystem
+
+        for name in ("b.tar", "a.tar", "c%.tar", "deep/d.tar", "deep/er/e.tar"):
+            self.put(store, f"{folder}/{name}", name.encode())
+        for name in ("-2/f.tar", ".tar"):  # begin as the folder's name
+            self.put(store, f"{folder}{name}", b"f")
+        place = HfFileSystem(endpoint=written.url, token=TOKEN, skip_instance_cache=True)
+        said = {look: [(stat.url, stat.size) for stat in getattr(store, look)(URL(f"{folder}/"))] for look in ("list", "walk")}
+        rows = place.ls("buckets/org/name/some/folder")
+
+        assert sorted((f"hf://{row['name']}", row["size"]) for row in rows if row["type"] == "file") == said["list"]
+        assert [f"hf://{name}" for name in place.find("buckets/org/name/some/folder")] == [url for url, _ in said["walk"]]
+        assert (3, 5) == (len(said["list"]), len(said["walk"]))
+
+    def test_shards_are_found_by_folder_and_pattern_and_read(self, folder, written):
+        for number in range(5):
+            self.put(None, f"{folder}/train-{number}.tar", shard(numbered(4)))
+
+        assert 20 == len(list(tarviz.records(f"{folder}/"))) == len(list(tarviz.records("hf://buckets/org/name/**/*.tar")))
+        assert 8 == len(list(tarviz.records(f"{folder}/train-{{3..9}}.tar")))
+
+    def test_the_token_goes_to_the_hub_alone(self, store, folder, written):
+        with store.create(URL(f"{folder}/a.tar")) as sink:
+            sink.write(DATA)
+        self.drain(store, URL(f"{folder}/a.tar"))
+        sent = {(host, said) for host, _, said in written.bucket.seen}
+
+        assert {(written.url, f"Bearer {TOKEN}"), (written.bucket.place, None)} == sent
+
+    @pytest.mark.parametrize(
+        ("path", "said"), [("org/other/a.tar", "NOT_FOUND.*hf buckets create"), ("org/name/no.tar", "E_WRITE.*not today")]
+    )
+    def test_a_write_that_is_refused_says_why_and_leaves_nothing(self, store, written, path, said):
+        written.bucket.fails = "no.tar"
+
+        with pytest.raises((NotFoundError, StoreError), match=said), store.create(URL(f"hf://buckets/{path}")) as sink:
+            sink.write(b"x")
+        assert {} == written.bucket.files
+
+    def test_without_the_right_token_the_next_step_is_said(self, store, folder, url, monkeypatch):
+        monkeypatch.setenv("HF_TOKEN", "hf_other")
+
+        with pytest.raises(StoreError, match=r"E_AUTH.*another HF_TOKEN") as caught:
+            store.read(url, 0, 10)
+        with pytest.raises(StoreError, match=r"E_AUTH.*HF_TOKEN that may write"), store.create(url) as sink:
+            sink.write(b"x")
+        assert "hf_other" not in str(caught.value)
+
+    def test_a_library_without_buckets_is_said(self, written, monkeypatch):
+        from huggingface_hub import HfApi
+
+        monkeypatch.delattr(HfApi, "batch_bucket_files")
+
+        with pytest.raises(MissingPackageError, match="huggingface_hub"):
+            HubStore().create(URL("hf://buckets/org/name/a.tar"))
+
+    def test_what_sends_the_bytes_may_be_missing(self, store, folder, monkeypatch):
+        monkeypatch.setitem(sys.modules, "hf_xet", None)
+
+        with pytest.raises(MissingPackageError, match="hf_xet"), store.create(URL(f"{folder}/a.tar")) as sink:
+            sink.write(b"x")
 
 
 class TestUpload:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tarviz.model.errors import StoreError
-from tarviz.stores.retry import Attempts, RetryError, http_date, persist, retry_after
+from tarviz.model.types import URL
+from tarviz.stores.http import HttpStore
+from tarviz.stores.retry import Attempts, RetryError, http_date, retry_after
 from tests.servers.clock import FakeClock
 
 
@@ -83,21 +85,21 @@ class TestPersist:
     def test_the_value_comes_after_failures_that_may_pass(self):
         left = [RetryError("a"), RetryError("b")]
 
-        def call() -> str:
+        def call(stall_timeout: float) -> str:
             if left:
                 raise left.pop()
             return "value"
 
-        assert "value" == persist(call, Attempts("https://h", 100, FakeClock()), lambda: True)
+        assert "value" == HttpStore(clock=FakeClock()).persist(URL("https://h"), call)
 
     def test_another_error_is_raised_at_once(self):
         clock = FakeClock()
 
-        def call() -> None:
+        def call(stall_timeout: float) -> None:
             raise StoreError("no")
 
         with pytest.raises(StoreError, match="no"):
-            persist(call, Attempts("https://h", 100, clock), lambda: True)
+            HttpStore(clock=clock).persist(URL("https://h"), call)
         assert [] == clock.waits
 
 

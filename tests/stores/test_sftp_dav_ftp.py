@@ -51,7 +51,7 @@ class _Places(StoreTests):
 
     @pytest.fixture
     def store(self):
-        return AnyStore(self.scheme)
+        return AnyStore()
 
     @pytest.fixture
     def folder(self, root):
@@ -157,4 +157,4 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch):
     monkeypatch.delitem(importlib.import_module("fsspec.registry")._registry, "sftp", raising=False)
 
     with pytest.raises(MissingPackageError, match="paramiko"):
-        AnyStore("sftp").stat(URL("sftp://127.0.0.1/a.tar"))
+        AnyStore().stat(URL("sftp://127.0.0.1/a.tar"))

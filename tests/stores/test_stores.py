@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -56,32 +55,6 @@ class TestOf:
     def test_a_path_that_cannot_be_is_refused(self, url):
         with pytest.raises(UsageError):
             stores.local_path(url)
-
-
-class TestStats:
-    def test_in_the_order_given(self, shards):
-        urls = [URL("t-10.tar"), URL("z.tar.gz"), URL("t-1.tar")]
-        assert [stat.url for stat in stores.stats(urls)] == urls
-
-    def test_remote_ones_are_asked_at_once(self, monkeypatch):
-        together = threading.Barrier(4)
-        ask = memory.MemoryStore.stat
-
-        def stat(store, url):
-            together.wait(timeout=60)
-            return ask(store, url)
-
-        urls = [URL(f"memory://stats/{number}.tar") for number in range(8)]
-        for number, url in enumerate(urls):
-            with stores.of(url).create(url) as sink:
-                sink.write(bytes(number))
-        monkeypatch.setattr(memory.MemoryStore, "stat", stat)
-        assert [found.size for found in stores.stats(urls)] == list(range(8))
-
-    def test_the_first_that_is_not_there_is_the_one_that_is_named(self, shards):
-        urls = [URL("memory://stats/none-1.tar"), URL("memory://stats/none-2.tar"), URL("t-1.tar")]
-        with pytest.raises(NotFoundError, match="none-1"):
-            list(stores.stats(urls))
 
 
 class TestJoin:

@@ -29,6 +29,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
+from tarviz.read.several import stats
 from tarviz.read.stream import ReadOptions, ReadReport
 
 
@@ -107,7 +108,7 @@ def convert(
             return _planned(recipe, shards, names, limit)
         sources = [
             tasks.ShardToConvert(number, url, {"number": number, **source_entry(stat)})
-            for number, (url, stat) in enumerate(zip(shards, stores.stats(shards), strict=True))
+            for number, (url, stat) in enumerate(zip(shards, stats(shards), strict=True))
         ]
         about = _manifest(work_recipe, sources, limit, compression, "tar" if ending else "tfrecord") if manifest else None
         settings = tasks.Settings(names, compression, exists, about, limit, ending)

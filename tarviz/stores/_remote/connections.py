@@ -68,7 +68,6 @@ class _Body(http.client.HTTPResponse):
         self.wire = sock
         self._timed = _Timed(self.fp.detach())
         self.fp = io.BufferedReader(self._timed)
-        asking.body = self
 
     def begin(self) -> None:
         with self._in_time():
@@ -197,10 +196,9 @@ def _let_kernel_wait(line: object) -> float:
 
 
 class _Asking(threading.local):
-    """What this thread tells of the socket on which it waits for an answer, and the body of the last one."""
+    """What this thread tells of the socket on which it waits for an answer."""
 
     waits: Callable[[socket.socket], object] | None = None
-    body: _Body | None = None
 
 
 asking = _Asking()
@@ -212,9 +210,7 @@ class _Connection(HTTPConnection):
     def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]
         if asking.waits is not None and self.sock is not None:
             asking.waits(self.sock)
-        answer = super().getresponse()
-        answer.direct, asking.body = asking.body, None  # type: ignore[attr-defined]
-        return answer
+        return super().getresponse()
 
 
 class _SecureConnection(_Connection, HTTPSConnection):
@@ -242,10 +238,13 @@ def make_manager(proxy: str, tls: ssl.SSLContext | None = None) -> urllib3.PoolM
     return manager
 
 
+def _body(answer: urllib3.BaseHTTPResponse) -> _Body | None:
+    return getattr(answer, "_original_response", None)
+
+
 def release(answer: urllib3.BaseHTTPResponse) -> None:
     """Let go of an answer; where it was read to its end the connection goes back to its pool, for the next request to that server."""
-    body: _Body | None = getattr(answer, "direct", None)
-    if body is not None and body.is_over():
+    if (body := _body(answer)) is not None and body.is_over():
         body.close()  # ends the answer, not the connection
         answer.release_conn()
     answer.close()
@@ -253,7 +252,7 @@ def release(answer: urllib3.BaseHTTPResponse) -> None:
 
 def read_direct(answer: urllib3.BaseHTTPResponse, buffer: memoryview) -> int | None:
     """Bytes of a body straight into `buffer`: how many, 0 at its end; None where they do not come as they are: read the answer then."""
-    body: _Body | None = getattr(answer, "direct", None)
+    body = _body(answer)
     return None if body is None else body.straight_into(buffer)
 
 

@@ -7,7 +7,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TypeAlias
 
 from tarviz.model.errors import StoreError
 from tarviz.stores._remote.resume import ResumingStream
@@ -16,7 +15,6 @@ from tarviz.stores.retry import Clock
 
 TRIAL = 8 << 20  # bytes of the first connection after which it is judged
 PART = 8 << 20  # bytes of a later request; one more than there are connections are held
-OpenPart: TypeAlias = Callable[[int, int, Callable[[ResumingStream], object]], ResumingStream]
 _LIMITED = 0.5  # share of the time spent waiting for bytes from which on the connection is the limit
 _WORTH = 4  # parts left from which on more connections pay
 
@@ -24,12 +22,12 @@ _WORTH = 4  # parts left from which on more connections pay
 class ParallelStream(Stream):
     """A `ResumingStream` that goes over to up to `count` connections where its reader waits for bytes most of the time.
 
-    `part(start, stop, begun)` opens a range of the same version and tells of it before it connects. Every part resumes, and is held
-    against version and length, as the whole is; the bytes come in order, and what the server promised of their checksum is kept. A
+    `part(start, stop)` makes the stream of a range of the same version. Every part resumes, and is held against version and length, as
+    the whole is; the bytes come in order, and what the server promised of their checksum is kept. A
     server without ranges, or one that names no version, is read by the one connection.
     """
 
-    def __init__(self, first: ResumingStream, part: OpenPart, count: int, clock: Clock) -> None:
+    def __init__(self, first: ResumingStream, part: Callable[[int, int], ResumingStream], count: int, clock: Clock) -> None:
         self.stat = first.stat
         self.offset = first.offset
         self._first = first
@@ -90,15 +88,16 @@ class ParallelStream(Stream):
             self._next = stop
 
     def _fetch(self, start: int, stop: int) -> memoryview:
-        with self._open_part(start, stop, self._begin) as stream:
-            try:
-                data = memoryview(bytearray(stop - start))
-                if fill(stream, data) < len(data):
-                    what = f"the server promised {self.stat.size} bytes and ends at {stream.offset}."
-                    raise StoreError(what, code="E_LENGTH", shard=self.stat.url, offset=stream.offset)
-            finally:
-                with self._lock:
-                    self._parts.discard(stream)
+        part, data = self._open_part(start, stop), memoryview(bytearray(stop - start))
+        try:
+            self._begin(part)
+            with part.connect():
+                if fill(part, data) < len(data):
+                    what = f"the server promised {self.stat.size} bytes and ends at {part.offset}."
+                    raise StoreError(what, code="E_LENGTH", shard=self.stat.url, offset=part.offset)
+        finally:
+            with self._lock:
+                self._parts.discard(part)
         return data
 
     def _begin(self, part: ResumingStream) -> None:

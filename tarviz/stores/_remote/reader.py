@@ -17,14 +17,14 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.connections import release
 from tarviz.stores._remote.listing import Listing
-from tarviz.stores._remote.parallel import OpenPart, ParallelStream
+from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
 from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
 from tarviz.stores._remote.wire import Wire, stat_of, whole
 from tarviz.stores.base import Sink, Stat, Store, Stream, take
-from tarviz.stores.retry import Attempts, Clock, RetryError, persist
+from tarviz.stores.retry import Attempts, Clock, RetryError
 
 _PAGE_LIMIT = 64 << 20
 _T = TypeVar("_T")
@@ -34,9 +34,8 @@ _T = TypeVar("_T")
 class RemoteStore(Store):
     """Objects over HTTP, with the credentials of `access`. Threads share it; it pickles by its settings.
 
-    `headers` go to the origin of each URL given, never to one it redirects to. `retry_timeout` (seconds
-    without progress before a read gives up) and `stall_timeout` (seconds without a byte before it is resumed)
-    default to the options. A server that was never reached is tried for 15 seconds at most, one that refuses
+    `retry_timeout` (seconds without progress before a read gives up) and `stall_timeout` (seconds without a byte before it is
+    resumed) default to the options. A server that was never reached is tried for 15 seconds at most, one that refuses
     connections for 1.5.
     """
 
@@ -44,13 +43,12 @@ class RemoteStore(Store):
     remote: ClassVar[bool] = True  # worth keeping on this machine
     access: ClassVar[type[Access]] = Access
 
-    headers: dict[str, str] | None = field(default=None, repr=False)
     retry_timeout: float | None = None
     stall_timeout: float | None = None
     clock: Clock = field(default_factory=Clock, compare=False)
 
     def __post_init__(self) -> None:
-        self.wire = Wire(dict(self.headers or {}), self.clock, self.access())
+        self.wire = Wire(self.clock, self.access())
         self._watched = Watched([*config.VARIABLES, *WIRE_VARIABLES, *self.wire.access.variables])
         self._ranges = SmallRanges(self.wire)
 
@@ -67,11 +65,10 @@ class RemoteStore(Store):
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         self._know(url, etag)
         options = self.options()
-        stream = ResumingStream(self.wire, url, offset, None, etag, options)
+        stream = ResumingStream(self.wire, url, offset, None, etag, options).connect()
         if options.connections < 2:
             return stream
-        version = stream.stat.etag
-        part: OpenPart = lambda start, stop, begun: ResumingStream(self.wire, url, start, stop, version, options, begun)  # noqa: E731
+        part = functools.partial(ResumingStream, self.wire, url, etag=stream.stat.etag, options=options)
         return ParallelStream(stream, part, options.connections, self.clock)
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
@@ -84,7 +81,7 @@ class RemoteStore(Store):
                 return found.data
             front, etag = found.data, etag or found.token
         begin, stop = offset + len(front), offset + length
-        with ResumingStream(self.wire, url, begin, stop, etag, self.options()) as stream:
+        with ResumingStream(self.wire, url, begin, stop, etag, self.options()).connect() as stream:
             return front + take(stream, stop - begin)
 
     def _know(self, url: URL, etag: str | None) -> None:
@@ -110,7 +107,14 @@ class RemoteStore(Store):
         """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
         options = self.options()
         attempts = Attempts(url, options.retry_timeout, self.clock, stop)
-        return persist(lambda: call(options.stall_timeout), attempts, lambda: self.wire.reached(url))
+        while True:
+            try:
+                value = call(options.stall_timeout)
+            except RetryError as error:
+                attempts.failed(error, None, reached=self.wire.reached(url))
+            else:
+                attempts.progress()
+                return value
 
     def _stat(self, url: URL, stall_timeout: float) -> Stat:
         try:

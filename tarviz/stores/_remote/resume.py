@@ -10,7 +10,7 @@ import socket
 import threading
 from collections.abc import Callable
 from http.client import HTTPException, IncompleteRead
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from urllib3 import BaseHTTPResponse, exceptions
 
@@ -32,21 +32,9 @@ _Came = TypeVar("_Came", int | None, bytes)
 
 
 class ResumingStream(Stream):
-    """Bytes `start` to `stop` (None: the end) of an object; connected, and the version pinned, once it is made.
+    """Bytes `start` to `stop` (None: the end) of an object; `connect` comes first. Another thread may close it before, too."""
 
-    `begun` gets the stream before it connects: another thread may close it from then on.
-    """
-
-    def __init__(
-        self,
-        wire: Wire,
-        url: URL,
-        start: int,
-        stop: int | None,
-        etag: str | None,
-        options: Options,
-        begun: Callable[[ResumingStream], object] | None = None,
-    ) -> None:
+    def __init__(self, wire: Wire, url: URL, start: int, stop: int | None, etag: str | None, options: Options) -> None:
         self._wire = wire
         self._url = url
         self._start = self.offset = start
@@ -66,15 +54,15 @@ class ResumingStream(Stream):
         self._pushed = b""
         self._ended = False
         self._line: socket.socket | None = None
+        self._ranges = self._whole = False
         self._renew()
-        if begun is not None:
-            begun(self)
+
+    def connect(self) -> Self:
+        """Pin the version by a first answer."""
         self._guarded(memoryview(b""))
         version = self._version or Version()
-        self.stat = Stat(url, self._size, version.token(self._size), version.mtime, self._ranges)
-
-    _ranges = False
-    _whole = False
+        self.stat = Stat(self._url, self._size, version.token(self._size), version.mtime, self._ranges)
+        return self
 
     def _renew(self) -> None:
         """Locks and counters of this process."""
@@ -130,8 +118,6 @@ class ResumingStream(Stream):
             try:
                 if self._answer is None:
                     self._request()
-                    if not len(buffer):
-                        return 0
                     continue
                 if not len(buffer):
                     return 0
@@ -176,9 +162,8 @@ class ResumingStream(Stream):
             raise StoreError("the stream is closed.", shard=self._url)
 
     def _is_done(self) -> bool:
-        if self._ended or (self._stop is not None and self.offset >= self._stop):
-            return True
-        return self._version is not None and self._size is not None and self.offset >= self._size
+        ends = (self._stop, None if self._version is None else self._size)
+        return self._ended or any(end is not None and self.offset >= end for end in ends)
 
     def _drop(self) -> None:
         answer, self._answer, self._pushed = self._answer, None, b""
@@ -373,9 +358,8 @@ class ResumingStream(Stream):
         elif total < begin:
             raise self._changed(version, f"{total} bytes now")
         elif self._size is not None:
-            raise StoreError(
-                f"the server promised {self._size} bytes and has {total}.", code="E_LENGTH", shard=self._url, offset=self.offset
-            )
+            what = f"the server promised {self._size} bytes and has {total}."
+            raise StoreError(what, code="E_LENGTH", shard=self._url, offset=self.offset)
         self._ended = True
 
     def _changed(self, now: Version, why: str | None = None) -> ChangedError:
@@ -383,10 +367,8 @@ class ResumingStream(Stream):
         if why is None and now.etag is None and now.modified is None:
             with contextlib.suppress(RetryError, OSError):  # for the message alone
                 now = self._wire.head(self._url, self._options.stall_timeout)[1]
-        words = why or f"{before} before, {now} now"
-        return ChangedError(
-            f"the object was replaced: {words}.", shard=self._url, offset=self.offset, hint="Read it again from the beginning."
-        )
+        what = f"the object was replaced: {why or f'{before} before, {now} now'}."
+        return ChangedError(what, shard=self._url, offset=self.offset, hint="Read it again from the beginning.")
 
     def _head(self) -> tuple[int | None, Version]:
         """Size and version of the object there now."""

@@ -125,7 +125,9 @@ class SmallRanges:
         key, now = (url, etag, state), time.monotonic()
         until, way = self._ways.get(key, (0.0, None))
         if now >= until:
-            way = self._find_way(url)
+            place = self._wire.access.address(url, {})
+            # what the other reader says beside the address is not said here
+            way = None if any(self._wire.access.asks("GET", url, {})) else self._make_way(place, place)
         led = way is not None and way.place != way.begin
         answer = None
         try:
@@ -146,9 +148,12 @@ class SmallRanges:
         """What came in the end, and by which way."""
         for _ in range(REDIRECTS + 1):
             answer = None if way is None else self._ask(url, way, asked, stall_timeout)
-            if not isinstance(answer, str):
-                return answer, way
-            way = self._way_to(url, way, answer)  # type: ignore[arg-type]  # a way was asked
+            if way is None or not isinstance(answer, str):
+                return answer, way  # type: ignore[return-value]  # nobody was asked where there is no way
+            try:
+                way = self._make_way(way.begin, redirected(url, way.place, answer))
+            except (StoreError, UsageError):
+                break  # the reader that resumes says why
         return None, None
 
     def _ask(self, url: URL, way: _Way, asked: _Asked, stall_timeout: float) -> Found | str | None:
@@ -173,19 +178,6 @@ class SmallRanges:
             else:
                 line.close()
         return found
-
-    def _find_way(self, url: URL) -> _Way | None:
-        if any(self._wire.access.asks("GET", url, {})):
-            return None  # what the other reader says beside the address is not said here
-        place = self._wire.access.address(url, {})
-        return self._make_way(place, place)
-
-    def _way_to(self, url: URL, way: _Way, led: str) -> _Way | None:
-        """The way on from an answer that leads to the address `led`."""
-        try:
-            return self._make_way(way.begin, redirected(url, way.place, led))
-        except (StoreError, UsageError):
-            return None  # the reader that resumes says why
 
     def _make_way(self, begin: str, place: str) -> _Way | None:
         until = self._unfit.get(origin(place))

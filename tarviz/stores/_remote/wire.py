@@ -67,28 +67,20 @@ class _Ask:
     __repr__ = redacted_repr
 
 
-class _Redact(logging.Filter):
+def _redacted(record: logging.LogRecord) -> bool:
     """urllib3 logs the target of every request at DEBUG level: signatures are taken out of it."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if isinstance(record.args, tuple):
-            record.args = tuple(redact(each) if isinstance(each, str) else each for each in record.args)
-        return True
-
-
-@functools.cache
-def _quiet_log() -> None:
-    logging.getLogger("urllib3.connectionpool").addFilter(_Redact())
+    if isinstance(record.args, tuple):
+        record.args = tuple(redact(each) if isinstance(each, str) else each for each in record.args)
+    return True
 
 
 @dataclass
 class Wire:
     """Sends requests over pooled connections; threads share it, a forked child gets new connections.
 
-    `access` says how URLs become addresses; `extra` are headers for the origin of each URL.
+    `access` says how URLs become addresses.
     """
 
-    extra: dict[str, str] = field(default_factory=dict, repr=False)
     clock: Clock = field(default_factory=Clock, repr=False)
     access: Access = field(default_factory=Access, repr=False)
     _reached: set[str] = field(default_factory=set, repr=False)
@@ -189,7 +181,6 @@ class Wire:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_parse_headers(os.environ.get("TARVIZ_HTTP_HEADERS") or "{}").get(origin(target), {}))
         if origin(place) == origin(target):
-            found |= self.extra
             user = urlsplit(place).netloc.rpartition("@")[0]
             if user:
                 found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
@@ -206,7 +197,7 @@ class Wire:
         if owner != os.getpid():  # sockets of a parent process are not ours to use
             managers = {}
             self._managers = os.getpid(), managers
-            _quiet_log()
+            logging.getLogger("urllib3.connectionpool").addFilter(_redacted)  # once, however often it is added
         way = proxy_of(scheme, host), self.access.tls()
         if way not in managers:
             managers[way] = make_manager(*way)
@@ -267,9 +258,8 @@ def _parse_headers(text: str) -> dict[str, dict[str, str]]:
         table = json.loads(text)
         return {origin(place): {str(name): str(value) for name, value in headers.items()} for place, headers in table.items()}
     except (ValueError, AttributeError) as error:
-        raise UsageError(
-            "TARVIZ_HTTP_HEADERS cannot be read.", hint='Write JSON: {"https://host": {"Authorization": "Bearer …"}}.'
-        ) from error
+        hint = 'Write JSON: {"https://host": {"Authorization": "Bearer …"}}.'
+        raise UsageError("TARVIZ_HTTP_HEADERS cannot be read.", hint=hint) from error
 
 
 def _let_go(answer: urllib3.BaseHTTPResponse) -> None:
@@ -313,7 +303,7 @@ def json_error(body: bytes | str, code: str = "") -> tuple[str, str]:
 def _raise(error: Exception, url: str, host: str, hint: str = Access.HINT_TLS) -> NoReturn:
     """The error of a request that got no answer, sorted by whether another attempt may help."""
     if isinstance(error, exceptions.ProxyError):
-        if _says("the proxy refuses the tunnel", error):
+        if _says(_NO_TUNNEL, error):
             raise StoreError(f"the proxy refuses: {redact(str(error.original_error))}.", code="E_AUTH", shard=url) from error
         raise RetryError("the proxy could not be reached", unreached=True) from error
     if isinstance(error, exceptions.NameResolutionError):
@@ -330,7 +320,7 @@ def _raise(error: Exception, url: str, host: str, hint: str = Access.HINT_TLS) -
             raise RetryError("the connection was closed in the TLS handshake", at_once=True) from error
         raise StoreError(f"TLS failed: {error.args[0] if error.args else error}.", shard=url, hint=hint) from error
     if isinstance(error, exceptions.LocationValueError | http.client.InvalidURL | ValueError):
-        if _says("a header cannot be sent", error):  # the text shows it, and it may be a token read with its line's end
+        if _says(_NO_HEADER, error):  # the text shows it, and it may be a token read with its line's end
             raise UsageError("a header holds what cannot be sent, such as the end of a line.", shard=url) from None
         raise UsageError(f"the URL or a header cannot be sent: {redact(str(error))}.", shard=url) from error
     refuse_flood(error, url)
@@ -348,14 +338,12 @@ def refuse_flood(error: Exception, url: str) -> None:
 
 
 # What http.client says in words alone: CPython's Lib/http/client.py, `_tunnel` and `putheader`.
-_HTTP_CLIENT_SAYS = {
-    "the proxy refuses the tunnel": re.compile(r"Tunnel connection failed: 4\d\d"),
-    "a header cannot be sent": re.compile(r"Invalid header value"),
-}
+_NO_TUNNEL = re.compile(r"Tunnel connection failed: 4\d\d")
+_NO_HEADER = re.compile(r"Invalid header value")
 
 
-def _says(what: str, error: BaseException) -> bool:
-    return any(isinstance(each, OSError | ValueError) and _HTTP_CLIENT_SAYS[what].match(str(each)) for each in causes(error))
+def _says(words: re.Pattern[str], error: BaseException) -> bool:
+    return any(isinstance(each, OSError | ValueError) and words.match(str(each)) for each in causes(error))
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

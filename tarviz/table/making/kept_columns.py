@@ -25,6 +25,7 @@ from tarviz.model.types import URL
 from tarviz.model.urls import digest
 from tarviz.outputs.manifest import summed
 from tarviz.read.chosen import version, version_of
+from tarviz.read.several import stats
 from tarviz.read.stream import ReadOptions
 from tarviz.stores import Stat, cache_files
 from tarviz.table.columns import NAMES, Part, text_of
@@ -203,8 +204,8 @@ def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
     """What is kept of the present versions of shards; nothing is read but a few bytes. A file that is damaged there counts as absent."""
     there, every = _there(), list(urls)
     asked = dict.fromkeys(url for url in every if url != "-")
-    stats = dict(zip(asked, stores.stats(list(asked)), strict=True))
-    return [_kept(url, options, there, version_of(stats.get(url, Stat(url, ranges=False)))) for url in every]
+    told = dict(zip(asked, stats(list(asked)), strict=True))
+    return [_kept(url, options, there, version_of(told.get(url, Stat(url, ranges=False)))) for url in every]
 
 
 def _there() -> dict[str, Path]:

@@ -50,7 +50,7 @@ def test_how_many_bytes_wake_the_reader_changes_nothing(batch, monkeypatch):
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel waits on Linux alone")
 def test_the_next_answer_wakes_its_reader_at_once():
     with asked() as answer:
-        line = answer.direct.wire
+        line = answer._original_response.wire
         all_of(answer, 1 << 18)
 
         assert 1 == line.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
