@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, KeysView, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any, overload
 
@@ -242,7 +243,8 @@ def read_record(
             return IndexedRecord(url, index, record, inflated, begin)
     if index.packed or not plain:
         number = index.number(record)
-        for block in entered_blocks(url, options, ReadReport(), number, number + 1):
+        counting = replace(options, strict=False, on_error="raise")  # the index was made so, and has numbers for what others leave out
+        for block in entered_blocks(url, counting, ReadReport(), number, number + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
     try:

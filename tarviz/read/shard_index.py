@@ -104,6 +104,8 @@ def entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
     index = shard_index(url, options, may_stream=False) if start > 0 else None
     if index is None or index.packed or start > len(index):
         return 0, 0
+    if (options.strict or options.on_error == "skip") and not numbered(index, options):
+        return 0, 0
     if start == len(index):
         return (int(index.members.end[-1]) if len(index) else 0), start
     return index.span(start)[0], start
@@ -126,7 +128,12 @@ def is_sound(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether an index is of a plain shard without a fault: what is read at the places it names is what reading all of it gives."""
     if index.error or index.warnings or index.pending or index.packed or index.members.sparse or not len(index):
         return False
-    return max(int(index.members.size.max()), index.beside) <= options.rules().max_member_bytes
+    return _largest(index) <= options.rules().max_member_bytes
+
+
+def _largest(index: ShardIndex) -> int:
+    """Bytes of the largest member, of a record or of none."""
+    return max(int(index.members.size.max(initial=0)), index.beside)
 
 
 def doubtful(index: ShardIndex) -> bool:
@@ -134,10 +141,12 @@ def doubtful(index: ShardIndex) -> bool:
     return bool(index.pending) or any(fault["code"] in _LENIENT for fault in index.warnings)
 
 
-def numbered(index: ShardIndex, *, strict: bool) -> bool:
-    """Whether reading numbers records as the index does: a record that is found in two parts, or refused, moves those behind it."""
-    moved = ("W_SPLIT_RECORD", *(REFUSED_AMID if strict else ()))
-    return index.error is None and not (strict and index.pending) and all(fault["code"] not in moved for fault in index.warnings)
+def numbered(index: ShardIndex, options: ReadOptions) -> bool:
+    """Whether reading numbers records as the index does: one that is found in two parts, refused or left out moves those behind it."""
+    moved = ("W_SPLIT_RECORD", *(REFUSED_AMID if options.strict else ()))
+    if index.error is not None or (options.strict and index.pending) or any(fault["code"] in moved for fault in index.warnings):
+        return False
+    return options.on_error != "skip" or _largest(index) <= options.rules().max_member_bytes
 
 
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:

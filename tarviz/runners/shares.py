@@ -282,12 +282,8 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
 
 def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether records have the same numbers in an index and where they are read."""
-    if not numbered(index, strict=options.strict):
-        return False
-    if options.strict and not len(index) and doubtful(index):
-        return False  # of a shard without a record nobody would read anything, and nobody would see why it has none
-    too_large = int(index.members.size.max(initial=0)) > options.rules().max_member_bytes
-    return options.on_error != "skip" or not too_large
+    # Of a shard without a record nobody would read anything, and nobody would see why it has none.
+    return numbered(index, options) and not (options.strict and not len(index) and doubtful(index))
 
 
 def quick(whole: Sequence[Piece]) -> bool:

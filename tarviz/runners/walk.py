@@ -128,15 +128,13 @@ class Walk:
         if piece.only is not None:
             yield from picked(piece.url, trusted(piece.url, options), piece.only, options, report)
             return
-        # Where damage is skipped, records have other numbers than in an index: count them from the front.
-        certain = options.on_error == "raise" or not piece.start or trusted(piece.url, options) is not None
-        with closing(self._opened(piece, piece.start if certain else 0, report)) as blocks:
+        with closing(self._opened(piece, report)) as blocks:
             for each in itertools.chain.from_iterable(blocks):
-                if each.index >= piece.start and (piece.of == 1 or each.index // TURN % piece.of == piece.share):
+                if piece.of == 1 or each.index // TURN % piece.of == piece.share:
                     yield each
 
-    def _opened(self, piece: Piece, start: int, report: ReadReport) -> Generator[Block, None, None]:
-        blocks = indexed_blocks(piece.url, self.pipeline.options, report, start, piece.stop)
+    def _opened(self, piece: Piece, report: ReadReport) -> Generator[Block, None, None]:
+        blocks = indexed_blocks(piece.url, self.pipeline.options, report, piece.start, piece.stop)
         return blocks if self.timer is None else self.timer.reading(blocks)
 
     def _unpacked(self, record: Record) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.outputs import Output, Written
 from tests.conftest import DATA, sampled, wait_until
+from tests.read.tars import member, pax
 from tests.servers.outputs import use_disk
 
 CORPORA = DATA / "corpora"
@@ -543,6 +544,19 @@ class TestResume:
         kept = [each.url for each in again.outputs if each.kept]
         assert first[: len(first) // 2] == kept[: len(first) // 2]
         assert victims[0] not in kept
+
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+    def test_of_a_shard_with_skipped_damage_none_is_lost_and_none_comes_twice(self, tmp_path, written):
+        path = Path(make(tmp_path / "a.tar", some(40)))
+        path.write_bytes(pax((b"path", b"a.cls\0")) + member("x", b"1") + path.read_bytes())
+        options = {"on_error": "skip", "max_shard_size": 30_000}
+        first = convert(path, tmp_path / "out" / "t.tfrecord", **options)
+        before = contents(tmp_path / "out")
+        os.unlink(first[-1])
+
+        convert(path, tmp_path / "out" / "t.tfrecord", resume=True, **options)
+
+        assert before == contents(tmp_path / "out")
 
     @CASES
     def test_a_changed_shard_is_converted_anew(self, tmp_path, written, out, options):

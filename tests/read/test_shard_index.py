@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 
 import tarviz
 from tarviz.model.errors import DataError, LimitError, TarvizError
+from tarviz.read.stream import ReadOptions
 from tarviz.samples import write_shard
 from tarviz.testing.faults import FaultServer
 from tests.read.tars import END, member, pax
@@ -100,6 +103,53 @@ class TestBesideTheRecords:
         path = make(member("k0.txt", b"x") + member("README", b"y" * 3000) + END)
         with pytest.raises(LimitError):
             tarviz.Pipeline(path, max_member_bytes=1200).indexed()
+
+
+@pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+class TestEntry:
+    """Records from one on are those that reading all of them gives there: where damage is skipped an index has other numbers."""
+
+    LARGE = {
+        "a field": member("00.txt", bytes(3000)),
+        "no record's": member("README", bytes(3000)),
+        "a vendor's": member("b.txt", bytes(3000), b"Z"),
+    }
+    DAMAGE = {
+        "a NUL in a name": pax((b"path", b"b.cls\0.sh")) + member("x", b"1"),
+        "a bad header": b"x" * 512,
+        "a key that comes again": member("b.txt", b"1") + member("00.cls", b"1"),
+    }
+
+    @pytest.mark.parametrize("what", [*LARGE, *DAMAGE])
+    @pytest.mark.parametrize("strict", [True, False])
+    @pytest.mark.parametrize("group", ["adjacent", "shard"])
+    def test_counts_what_is_read(self, make, what, strict, group):
+        path = make(
+            member("00.txt", b"1") + {**self.LARGE, **self.DAMAGE}[what] + b"".join(member(f"r{at}.txt", b"1") for at in range(5)) + END
+        )
+        options = ReadOptions(strict=strict, on_error="skip", group=group, duplicates="first", max_member_bytes=1200)
+        expected = [(record.index, record.key) for block in tarviz.blocks(path, options) for record in block]
+        for start in range(1, 8):
+            found = [(record.index, record.key) for block in tarviz.blocks(path, options, start=start) for record in block]
+
+            assert expected[start:] == found, start
+
+    @pytest.mark.parametrize("what", DAMAGE)
+    def test_behind_damage_that_strict_reading_ends_with_is_refused(self, make, what):
+        path = make(member("00.cls", b"1") + self.DAMAGE[what] + b"".join(member(f"r{at}.txt", b"1") for at in range(5)) + END)
+        for start in range(6):
+            with pytest.raises(DataError):
+                list(tarviz.blocks(path, start=start))
+
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_of_an_index_has_its_numbers(self, make, packed):
+        """Whatever is skipped elsewhere: one is over the limit, and those behind it are found."""
+        data = member("a.txt", b"1") + member("b.txt", bytes(3000)) + member("c.txt", b"2") + member("d.txt", b"3") + END
+        index = tarviz.index(make(gzip.compress(data) if packed else data), on_error="skip", max_member_bytes=1200)
+        with pytest.raises(LimitError, match="3000 bytes, 1200 are allowed"):
+            index[1]["txt"]
+        if not packed:
+            assert ["a", "c", "d"] == [index[at].key for at in (0, 2, 3)]
 
 
 def test_a_size_beyond_any_memory_is_no_reason_to_ask_for_it(make):

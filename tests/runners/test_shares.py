@@ -158,16 +158,20 @@ class TestEachRecord:
             (piece.share, piece.of) for worker in (0, 1) for piece in pieces(pipeline, Reader(0, 1, worker, 2))
         ]
 
-    @pytest.mark.filterwarnings("ignore:E_LIMIT")
+    @pytest.mark.filterwarnings("ignore:E_LIMIT", "ignore:W_DROPPED")
     @pytest.mark.parametrize("workers", [1, 2, 3])
-    def test_comes_once_where_one_too_large_is_passed_over(self, tmp_path: Path, workers: int) -> None:
-        """An index has it among its numbers."""
-        content = [member(f"r{at:03d}.cls", b"1" if at != 5 else bytes(5000)) for at in range(60)]
+    @pytest.mark.parametrize(("name", "left"), [("large.cls", 60), ("README", 58)])
+    def test_comes_once_where_one_too_large_is_passed_over(self, tmp_path: Path, name: str, left: int, workers: int) -> None:
+        """An index has it among its numbers, or, of no record itself, its neighbours, which may have lost it."""
+        content = [member(f"r{at:03d}.cls", b"%d" % at) for at in range(60)]
+        content.insert(5, member(name, bytes(5000)))
         (tmp_path / "a.tar").write_bytes(b"".join(content) + END)
-        pipeline = Pipeline(tmp_path / "a.tar", select="__index__", on_error="skip", max_member_bytes=4000)
+        pipeline = Pipeline(tmp_path / "a.tar", "decode(cls)", select="cls", on_error="skip", max_member_bytes=4000)
+        alone = read(pipeline, Reader(), 0)
         found = [read(pipeline, reader, 0) for reader in readers(1, workers)]
 
-        assert list(range(59)) == sorted(itertools.chain.from_iterable(found))
+        assert left == len(alone)
+        assert alone == sorted(itertools.chain.from_iterable(found))
 
     @pytest.mark.filterwarnings("ignore:W_NAME_NUL", "ignore:E_HEADER", "ignore:W_DROPPED")
     @pytest.mark.parametrize("workers", [1, 2, 3])

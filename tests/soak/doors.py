@@ -64,9 +64,9 @@ def collected(run: Iterable[Any], report: ReadReport) -> Outcome:
     return Outcome(found, faults(report, error))
 
 
-def by_blocks(path: Path | str, options: ReadOptions) -> Outcome:
+def by_blocks(path: Path | str, options: ReadOptions, start: int = 0) -> Outcome:
     report = ReadReport()
-    return collected(of_blocks(stream.blocks(str(path), options, report=report)), report)
+    return collected(of_blocks(stream.blocks(str(path), options, report=report, start=start)), report)
 
 
 def by_records(path: Path, options: ReadOptions) -> Outcome:

@@ -19,6 +19,7 @@ from tests.conftest import corpus
 pytestmark = pytest.mark.slow
 
 SECONDS = float(os.environ.get("TARVIZ_FUZZ_SECONDS", "120"))
+SEED = int(os.environ.get("TARVIZ_FUZZ_SEED", time.time()))  # read here: no test sees TARVIZ_… of the environment
 
 
 def sources(folder: str, largest: int = 20_000) -> list[bytes]:
@@ -53,7 +54,7 @@ def damaged(source: bytes, chance: random.Random) -> bytearray:
 
 
 def test_mutated_headers_are_read_or_refused():
-    chance = random.Random(int(os.environ.get("TARVIZ_FUZZ_SEED", time.time())))
+    chance = random.Random(SEED)
     cases = sources("generated")
     end = time.monotonic() + SECONDS
     count = 0
@@ -70,7 +71,7 @@ def test_mutated_headers_are_read_or_refused():
 
 
 def test_mutated_shards_are_read_or_refused(tmp_path: Path):
-    chance = random.Random(int(os.environ.get("TARVIZ_FUZZ_SEED", time.time())))
+    chance = random.Random(SEED)
     cases = sources("generated")
     path = tmp_path / "a.tar"
     end = time.monotonic() + SECONDS
@@ -98,7 +99,7 @@ def test_mutated_shards_are_read_or_refused(tmp_path: Path):
 
 
 def test_mutated_tfrecords_are_read_or_refused(tmp_path: Path):
-    chance = random.Random(int(os.environ.get("TARVIZ_FUZZ_SEED", time.time())))
+    chance = random.Random(SEED)
     cases = sources("tfrecord")
     path = tmp_path / "a.tfrecord"
     end = time.monotonic() + SECONDS / 2

@@ -24,7 +24,7 @@ from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
-from tarviz.runners.shares import Piece, Reader, trusted
+from tarviz.runners.shares import Piece, Reader
 from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
 
@@ -173,9 +173,7 @@ class _Feeding:
     def _opened(self, numbered: tuple[int, Piece], report: ReadReport) -> Generator[Chunk, None, None]:
         number, piece = numbered
         options = self._pipeline.options
-        # Where damage is skipped, records have other numbers than in an index: count them from the front.
-        certain = not self._skip or not piece.begin or trusted(piece.url, options) is not None
-        start, stop = piece.begin if certain else 0, piece.end
+        start, stop = piece.begin, piece.end
         report.opened = None
         apart = held_batches(piece.url, options, report, start, stop)
         with closing(_in_memory(piece.url, options, report, start, stop) if apart is None else apart) as batches:
