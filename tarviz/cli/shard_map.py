@@ -71,7 +71,7 @@ class Shards:
                     hint="Write -o 'x-{}.tar' to make an output of each shard, many at a time.",
                 )
             return None
-        targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+        targets = opened(urls, files)
         return cls(targets, Names(text), engine, address, jobs, resume)
 
     def run(self, verb: Callable[..., Made], **keywords: Any) -> Mapped:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from os import PathLike, fspath
 from typing import Any, TypeVar
 
 import click
@@ -47,9 +48,10 @@ def tool_options(command: F) -> F:
     return verb_base.choice_options(command)
 
 
-def opened(urls: Iterable[str], listed: str | None = None) -> list[URL]:
+def opened(urls: stores.URLs, listed: str | None = None) -> list[URL]:
     """The shards of a command line: those named, those a list names, standard input when there are neither."""
-    named = [*urls, *(listing(listed) if listed is not None else ())]
+    given = [urls] if isinstance(urls, str | PathLike) else urls
+    named = [*(fspath(url) for url in given), *(listing(listed) if listed is not None else ())]
     if not named and listed is None:
         named = ["-"]
     if named.count("-") > 1:

@@ -15,7 +15,6 @@ from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model.errors import UsageError
-from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.keywords import ReadKeywords
@@ -69,7 +68,7 @@ def cat(
         options.on_error == "skip",
         report,
     )
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    targets = opened(urls, files)
     if shuffle:
         random.Random(seed).shuffle(targets)
     with (
@@ -78,7 +77,8 @@ def cat(
         verb_base.progress(None, "records") as bar,
     ):
         if shuffle:
-            _shuffle(targets, outlet, form, options, (start, stop, step, shuffle, seed), bar)
+            with closing(intake(targets, options, report)) as batches:
+                form.put_each(outlet, shuffled(batches, shuffle, seed), bar.add, start=start, stop=stop, step=step)
         else:
             place = start
             with closing(intake(targets, options, report, start=start, stop=stop)) as batches:
@@ -89,25 +89,6 @@ def cat(
                     bar.add(len(batch))
                     del batch
     return Made([Tar(fspath(output), outlet.records, outlet.bytes)], report)
-
-
-def _shuffle(
-    targets: list[URL],
-    outlet: TarOutput,
-    form: field_selection.Form,
-    options: ReadOptions,
-    plan: tuple[int, int | None, int, int, int],
-    bar: Any,
-) -> None:
-    start, stop, step, size, seed = plan
-    with closing(intake(targets, options, form.report)) as batches:
-        for number, (batch, record) in enumerate(shuffled(batches, size, seed)):
-            if stop is not None and number >= stop:
-                break
-            if number >= start and (number - start) % step == 0:
-                form.put_one(outlet, batch, record)
-                bar.add()
-        form.flush(outlet)
 
 
 def _keys(template: str | None, sub: tuple[str, str] | None) -> Any:

@@ -86,7 +86,7 @@ def first(
     chosen = field_selection.picks(field)
     if len(chosen) != 1:
         raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    targets = opened(urls, files)
     if output is not None:
         Inputs(targets).refuse(fspath(output))
     options = _asked(targets, options)

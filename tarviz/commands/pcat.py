@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -61,45 +62,65 @@ def pcat(
             raise UsageError("shard to shard mixes nothing.", hint="Leave out weights, or the counter of the output.")
         mapped = shards.run(pcat, shuffle=shuffle, seed=seed, count=count, workers=workers, **reading)
         return Made(mapped.tars, mapped.report)
-    options = with_changes(ReadOptions(), reading)
-    report = ReadReport()
-    given = [fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)]
-    if weights is not None and (len(weights) != len(given) or files is not None):
-        raise UsageError(f"there are {len(weights)} weights for {len(given)} URLs.", hint="Give one weight for each URL or template.")
-    if weights is not None and not all(0 < weight < float("inf") for weight in weights):
-        raise UsageError("weights must be numbers above 0.")
-    groups = [opened(given, files)] if weights is None else [opened([url]) for url in given]
-    options = resolved([url for group in groups for url in group], options)
-    if sum(group.count(URL("-")) for group in groups) > 1:
-        raise UsageError("standard input can be read once only.")
-    if shuffle:
-        for group in groups:
-            random.Random(seed).shuffle(group)
-    readers = config.options(workers=workers).workers or processors()
+    order = _Order(None if weights is None else tuple(weights), shuffle, seed)
+    groups = order.groups(urls, files)
+    targets = [url for group in groups for url in group]
+    options, report = resolved(targets, with_changes(ReadOptions(), reading)), ReadReport()
     form = field_selection.Form(report=report)
+    # Readers of its own for each lane: one that waits for room never keeps another lane's next shard from being read.
+    readers = max((config.options(workers=workers).workers or processors()) // len(groups), 1)
     with (
         verb_base.silent_warnings(),
-        TarOutput(fspath(output), inputs=Inputs(url for group in groups for url in group)) as outlet,
+        TarOutput(fspath(output), inputs=Inputs(targets)) as outlet,
         verb_base.progress(None, "records") as bar,
         ExitStack() as stack,
     ):
-        # Readers of its own for each lane: one that waits for room never keeps another lane's next shard from being read.
-        each = max(readers // len(groups), 1)
-        lanes = [stack.enter_context(closing(_lane(group, options, report, each))) for group in groups]
-        records = _mixed(lanes, weights, seed) if weights is not None else None
-        if shuffle:
-            batches = lanes[0] if records is None else (batch.part(at, at + 1) for batch, at in records)
-            records = shuffled(batches, shuffle, seed)
-        if records is None:
+        lanes = [stack.enter_context(closing(_lane(group, options, report, readers))) for group in groups]
+        if order.of_shards:
             _copy(lanes[0], outlet, form, count, bar)
         else:
-            for number, (batch, record) in enumerate(records):
-                if count is not None and number >= count:
-                    break
-                form.put_one(outlet, batch, record)
-                bar.add()
-            form.flush(outlet)
+            form.put_each(outlet, order.drawn(lanes), bar.add, stop=count)
     return Made([Tar(fspath(output), outlet.records, outlet.bytes)], report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Order:
+    """In which order records are written: that of the shards, a mix with `weights`, a shuffle with a buffer of `shuffle` records."""
+
+    weights: tuple[float, ...] | None
+    shuffle: int
+    seed: int
+
+    def groups(self, urls: URLs, files: str | None) -> list[list[URL]]:
+        """The shards of each lane: of each URL given where they are mixed, else all in one."""
+        if self.weights is None:
+            groups = [opened(urls, files)]
+        else:
+            given = [urls] if isinstance(urls, str | PathLike) else list(urls)
+            if len(self.weights) != len(given) or files is not None:
+                what = f"there are {len(self.weights)} weights for {len(given)} URLs."
+                raise UsageError(what, hint="Give one weight for each URL or template.")
+            if not all(0 < weight < float("inf") for weight in self.weights):
+                raise UsageError("weights must be numbers above 0.")
+            groups = [opened(url) for url in given]
+            if sum(group.count(URL("-")) for group in groups) > 1:
+                raise UsageError("standard input can be read once only.")
+        if self.shuffle:
+            for group in groups:
+                random.Random(self.seed).shuffle(group)
+        return groups
+
+    @property
+    def of_shards(self) -> bool:
+        """Whether records are written as they lie, so that batches are copied whole."""
+        return self.weights is None and not self.shuffle
+
+    def drawn(self, lanes: list[Generator[Batch, None, None]]) -> Iterable[tuple[Batch, int]]:
+        """The records of the lanes, one by one."""
+        if self.weights is None:
+            return shuffled(lanes[0], self.shuffle, self.seed)
+        mixed = _mixed(lanes, self.weights, self.seed)
+        return shuffled((batch.part(at, at + 1) for batch, at in mixed), self.shuffle, self.seed) if self.shuffle else mixed
 
 
 def _copy(batches: Iterable[Batch], outlet: TarOutput, form: field_selection.Form, count: int | None, bar: verb_base.Progress) -> None:

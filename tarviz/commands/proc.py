@@ -139,7 +139,7 @@ def proc(
         collecting = Collecting(base, others, separator, include, left_out, add_log, keep_failed)
         files_of = None if fields is None else FieldFiles(field_selection.picks(fields.replace(",", " ")), require, only_fields)
         tool = Commands(line, collecting, files_of, any_key=any_key, timeout=timeout, tmp=tmp)
-    given = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    given = opened(urls, files)
     writer = _Writer(report, skip=options.on_error == "skip")
     with (
         verb_base.silent_warnings(),

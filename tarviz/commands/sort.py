@@ -74,7 +74,7 @@ def sort(
     if shuffle and (by not in _KEY or to != "text" or reverse):
         raise UsageError("a shuffle has no other order: leave out by, to and reverse.")
     ranks = None if by in _KEY and to == "text" else _Ranks(by, to, options.on_error == "skip", report)
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    targets = opened(urls, files)
     options = resolved(targets, options)
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
         table = sort_table.SortTable()

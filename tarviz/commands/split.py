@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -72,49 +73,83 @@ def split(
     changes its part when shards are added. `{part}` in `output` is its name.
     """
     options = with_changes(ReadOptions(), reading)
+    limits = _limits(count, size, maxshards)
+    targets = opened(urls, files)
+    parts = _parts(ratio, by, fspath(output))
+    plan = _Plan(targets, _names(fspath(output), parts), limits, start, maxshards, command, exists, options)
+    plan.check()
+    spread = engine != "local" or address is not None or jobs is not None or resume
+    if parts is not None and (spread or maxshards is not None):
+        raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
+    return _OnEngine(plan, engine, address, jobs, resume).made() if spread else _here(plan, parts, by)
+
+
+def _limits(count: int | None, size: int | float | str | None, shards: int | None) -> split_pieces.Limits:
+    """What a shard holds at most."""
     if count is None and size is None:
         count, size = DEFAULT_COUNT, DEFAULT_SIZE
     limit = None if size is None else parse_size(size)
-    if (count is not None and count < 1) or (limit is not None and limit < 1) or (maxshards is not None and maxshards < 1):
+    if any(each is not None and each < 1 for each in (count, limit, shards)):
         raise UsageError("a shard holds at least one record, and there is at least one.")
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    return split_pieces.Limits(count, limit)
+
+
+def _parts(ratio: str | Mapping[str, float], by: str, output: str) -> Parts | None:
+    """The parts that records are dealt out to; None where there is no ratio."""
     parts = Parts.of(ratio) if ratio else None
-    text = fspath(output)
-    if (parts is not None) != ("{part}" in text):
+    if (parts is not None) != ("{part}" in output):
         raise UsageError(
             "a ratio and {part} in the names of outputs go together.", hint="--ratio train=0.9,test=0.1 -o '{part}-{shard:06d}.tar'"
         )
     if parts is None and by:
         raise UsageError("a group is for a ratio.", hint="Add --ratio train=0.9,test=0.1.")
-    of_parts = [Names(pattern(text.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
-    names = of_parts[0]
-    if not names.counts and names.text != "-" and not is_command(names.text):
-        raise UsageError(f"{redact(names.text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
-    inputs, limits = Inputs(targets), split_pieces.Limits(count, limit)
-    for each in of_parts:
-        inputs.refuse_any(each, first=start, count=maxshards)
-        if exists == "error":
-            each.refuse_taken()
-    if command is not None:
-        line(command)  # says what is wrong with it before anything is read
-    spread = engine != "local" or address is not None or jobs is not None or resume
-    if parts is not None and (spread or maxshards is not None):
-        raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
-    if spread:
-        return _spread(targets, names, limits, (start, maxshards), (engine, address, jobs), command, exists, resume, options)
+    return parts
+
+
+def _names(output: str, parts: Parts | None) -> list[Names]:
+    """The names of outputs: those of each part, or of all."""
+    names = [Names(pattern(output.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
+    if not names[0].counts and names[0].text != "-" and not is_command(names[0].text):
+        raise UsageError(f"{redact(names[0].text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
+    return names
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is split into what: shards, the names of outputs (of each part), what one holds, their first number and how many there are."""
+
+    urls: list[URL]
+    names: list[Names]
+    limits: split_pieces.Limits
+    start: int
+    most: int | None
+    command: str | None
+    exists: Exists
+    options: ReadOptions
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        return Inputs(self.urls)
+
+    def check(self) -> None:
+        """`UsageError` for what is wrong with outputs and command, before anything is read."""
+        for names in self.names:
+            self.inputs.refuse_any(names, first=self.start, count=self.most)
+            if self.exists == "error":
+                names.refuse_taken()
+        if self.command is not None:
+            line(self.command)
+
+
+def _here(plan: _Plan, parts: Parts | None, group: str) -> Made:
+    """By this process, in one pass: the records in the outputs, those of each part in its own."""
     report = ReadReport()
-    outputs = [_Shards(each, limits, start, maxshards, command, options.on_error == "skip", inputs, exists, report) for each in of_parts]
-    return _written(targets, parts, outputs, by, options)
-
-
-def _written(targets: list[URL], parts: Parts | None, outputs: list[_Shards], group: str, options: ReadOptions) -> Made:
-    """The records in the outputs, those of each part in its own."""
-    report = outputs[0].report
-    values = _values(targets, group, options) if group else None
+    outputs = [_Shards(plan, names, report) for names in plan.names]
+    values = _values(plan.urls, group, plan.options) if group else None
     with (
         verb_base.silent_warnings(),
         verb_base.progress(None, "records") as bar,
-        closing(intake(targets, options, report)) as batches,
+        closing(intake(plan.urls, plan.options, report)) as batches,
     ):
         try:
             for batch in batches:
@@ -158,70 +193,74 @@ def _values(targets: list[URL], group: str, options: ReadOptions) -> Iterator[st
     return iter(found.column("value").take(order).to_pylist())
 
 
-def _spread(
-    targets: list[URL],
-    names: Names,
-    limits: split_pieces.Limits,
-    numbers: tuple[int, int | None],
-    place: tuple[str, str | None, int | None],
-    command: str | None,
-    exists: Exists,
-    resume: bool,
-    options: ReadOptions,
-) -> Made:
-    """The same by tasks on an engine: measure every shard, cut, write."""
-    engine, address, jobs = place
-    start, most = numbers
-    if own := [url for url in [*targets, names.text] if engines.is_own(url) or is_command(url)]:
-        raise engines.unreachable(own[0], "workers")
-    if resume and command is not None:
-        raise UsageError("no manifest proves that a command was run on a shard.", hint="Leave out resume, or run the command afterwards.")
-    from tarviz import __version__
+@dataclass(frozen=True, slots=True)
+class _OnEngine:
+    """By tasks on an engine: every shard is measured, the cuts follow from that, then outputs are written."""
 
-    # What a condition chooses may change without its text changing: tags, a list of keys.
-    reading = None if options.where or options.keys else {**asdict(limits), **{name: getattr(options, name) for name in _BYTES}}
-    options = resolved(targets, options)
-    recipe = {"format": "tar", "verb": "split", "tarviz": __version__, "options": reading}
-    kept = command is None and (resume or engines.travels(engine))
-    writing = split_pieces.OutputJob(options, exists, recipe if kept else None, resume, command)
-    made, report = Made(), ReadReport()
-    with verb_base.silent_warnings():
-        measured: list[split_pieces.Measured] = []
+    plan: _Plan
+    engine: str
+    address: str | None
+    jobs: int | None
+    resume: bool
 
-        def shards() -> Generator[NDArray[np.int64], None, None]:
-            count = engines.count(engine, jobs, len(targets))
-            with (
-                verb_base.progress(len(targets), "shards", label="measure") as bar,
-                shard_table.shown(len(targets), "measure", lambda found: (len(found.sizes), None), engine) as heard,
-                engines.start(engine, split_pieces.MeasureJob(options), engines.EnginePlan(count, heard=heard, address=address)) as workers,
-                closing(workers.run(targets)) as results,
-            ):
-                for result, _ in results:
-                    sizes, result.sizes = result.sizes, np.zeros(0, np.int64)  # they are not kept: a number for each record
-                    measured.append(result)
-                    report.merge(result.report)
-                    bar.add()
-                    yield sizes
+    def made(self) -> Made:
+        plan, [names] = self.plan, self.plan.names
+        if own := [url for url in [*plan.urls, names.text] if engines.is_own(url) or is_command(url)]:
+            raise engines.unreachable(own[0], "workers")
+        if self.resume and plan.command is not None:
+            what = "no manifest proves that a command was run on a shard."
+            raise UsageError(what, hint="Leave out resume, or run the command afterwards.")
+        away = engines.travels(self.engine)
+        kept = plan.command is None and (self.resume or away)
+        options = resolved(plan.urls, plan.options)
+        writing = split_pieces.OutputJob(options, plan.exists, self._recipe() if kept else None, self.resume, plan.command)
+        result, versions = Made(), list[dict[str, Any]]()
+        with verb_base.silent_warnings():
+            with closing(self._sizes(options, versions, result.report)) as sizes:
+                parts = list(split_pieces.cut(sizes, plan.limits, plan.most))
+            tasks = split_pieces.output_tasks(parts, plan.urls, versions, lambda number: names.at(plan.start + number))
+            with closing(self._each("write", writing, tasks, len(parts), lambda found: [records for records, _ in found.made])) as results:
+                for task, written in zip(tasks, results, strict=True):
+                    if kept and away:
+                        for name in task.names:
+                            proof.seen(name)
+                    result.outputs += [Tar(name, *each) for name, each in zip(task.names, written.made, strict=True)]
+                    result.report.merge(written.report)
+        return result
 
-        with closing(shards()) as sizes:
-            parts = list(split_pieces.cut(sizes, limits, most))
-        tasks = split_pieces.output_tasks(parts, targets, [each.version for each in measured], lambda number: names.at(start + number))
-        count = engines.count(engine, jobs, len(tasks))
+    def _recipe(self) -> dict[str, Any]:
+        """What manifests say of the verb."""
+        from tarviz import __version__
+
+        reading = self.plan.options
+        # What a condition chooses may change without its text changing: tags, a list of keys.
+        sure = not (reading.where or reading.keys)
+        options = {**asdict(self.plan.limits), **{name: getattr(reading, name) for name in _BYTES}} if sure else None
+        return {"format": "tar", "verb": "split", "tarviz": __version__, "options": options}
+
+    def _sizes(self, options: ReadOptions, versions: list[dict[str, Any]], report: ReadReport) -> Generator[NDArray[np.int64], None, None]:
+        """The sizes of each shard's records, as they are asked for; its version and report go where they belong."""
+        urls, job = self.plan.urls, split_pieces.MeasureJob(options)
+        with closing(self._each("measure", job, urls, len(urls), lambda found: [len(found.sizes)])) as results:
+            for measured in results:
+                versions.append(measured.version)
+                report.merge(measured.report)
+                yield measured.sizes
+
+    def _each(
+        self, label: str, job: engines.Job, tasks: Sequence[Any], shards: int, records: Callable[[Any], list[int]]
+    ) -> Generator[Any, None, None]:
+        """The result of each task; `records` of it are those of each of its shards."""
+        count = engines.count(self.engine, self.jobs, len(tasks))
         with (
-            verb_base.progress(len(parts), "shards", label="write") as bar,
-            shard_table.shown(len(tasks), "write", lambda found: (sum(each[0] for each in found.made), None), engine) as heard,
-            engines.start(engine, writing, engines.EnginePlan(count, heard=heard, address=address)) as workers,
+            verb_base.progress(shards, "shards", label=label) as bar,
+            shard_table.shown(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as heard,
+            engines.start(self.engine, job, engines.EnginePlan(count, heard=heard, address=self.address)) as workers,
             closing(workers.run(tasks)) as results,
         ):
-            for task, (result, _) in zip(tasks, results, strict=True):
-                if kept and engines.travels(engine):
-                    for name in task.names:
-                        proof.seen(name)
-                made.outputs += [Tar(name, *each) for name, each in zip(task.names, result.made, strict=True)]
-                report.merge(result.report)
-                bar.add(len(task.parts))
-    made.report = report
-    return made
+            for result, _ in results:
+                bar.add(len(records(result)))
+                yield result
 
 
 def pattern(text: str) -> str:
@@ -240,15 +279,9 @@ def pattern(text: str) -> str:
 class _Shards:
     """Outputs one after the other; `put` says whether there may be more."""
 
+    plan: _Plan
     names: Names
-    limits: split_pieces.Limits
-    start: int
-    most: int | None
-    command: str | None
-    skip: bool
-    inputs: Inputs
-    exists: Exists
-    report: ReadReport = field(default_factory=ReadReport)
+    report: ReadReport
     done: list[Tar] = field(default_factory=list)
     outlet: TarOutput | None = None
 
@@ -260,17 +293,17 @@ class _Shards:
         first = 0
         while first < len(batch):
             if self.outlet is None:
-                if self.most is not None and len(self.done) >= self.most:
+                if not self._more:
                     return False
-                self.outlet = TarOutput(self.names.at(self.start + len(self.done)), inputs=self.inputs, exists=self.exists)
+                self.outlet = TarOutput(self.names.at(self.plan.start + len(self.done)), inputs=self.plan.inputs, exists=self.plan.exists)
                 self.form.forget()
-            last = self.limits.fit(ends, first, self.outlet.records, self.outlet.bytes)
+            last = self.plan.limits.fit(ends, first, self.outlet.records, self.outlet.bytes)
             if last > first:
                 self.form.put(self.outlet, batch.part(first, last))
                 first = last
-            if last < len(batch) or self.outlet.records == self.limits.count:
+            if last < len(batch) or self.outlet.records == self.plan.limits.count:
                 self.close()
-        return self.most is None or len(self.done) < self.most
+        return self._more
 
     def close(self) -> None:
         """Finish the open shard, then run the command on it."""
@@ -280,8 +313,12 @@ class _Shards:
         tar = Tar(self.outlet.url, self.outlet.records, self.outlet.bytes)
         self.done.append(tar)
         self.outlet = None
-        if self.command is not None:
-            split_pieces.run_on(self.command, URL(tar.url), self.report, skip=self.skip)
+        if self.plan.command is not None:
+            split_pieces.run_on(self.plan.command, URL(tar.url), self.report, skip=self.plan.options.on_error == "skip")
+
+    @property
+    def _more(self) -> bool:
+        return self.plan.most is None or len(self.done) < self.plan.most
 
     def abort(self) -> None:
         """Drop the open shard; those before it stay."""

@@ -93,7 +93,7 @@ def tsv(
         raise UsageError("a table without key and fields has no column.", hint='Name some: -f "cls txt".')
     titles = [pick.title for pick in chosen]
     writer = _writer(format, titles, [pick.exts for pick in chosen])
-    targets = opened([fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)], files)
+    targets = opened(urls, files)
     Inputs(targets).refuse(fspath(output))
     result = Tabulated([], ReadReport(), 0, fspath(output), tuple(titles))
     with (

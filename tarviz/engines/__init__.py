@@ -18,7 +18,7 @@ from tarviz.model import plugins
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizError, UsageError, redact
 from tarviz.model.processors import processors
 
-SUPPORT = ("process_pool",)  # what engines are built with, not engines
+SUPPORT = ("in_order", "process_pool")  # what engines are built with, not engines
 
 Tick = Callable[[int], None]
 Job = Callable[[Any, "IO[bytes] | None", Tick], Any]

@@ -24,14 +24,14 @@ import threading
 import time
 import traceback
 import warnings
-from collections import deque
-from collections.abc import Callable, Generator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
-from tarviz.engines import Done, Failed, Job, Tick
+from tarviz.engines import Done, Job, Tick
+from tarviz.engines.in_order import Ended, InOrder
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
@@ -64,9 +64,15 @@ class _WorkerProcess:
         """This worker, for people."""
         return f"{socket.gethostname()}:{self.process.pid}"
 
+    @contextmanager
+    def lent(self, spool: int) -> Iterator[IO[bytes]]:
+        """A file that is read here; then the worker may write to it."""
+        yield self.spools[spool]
+        self.free.append(spool)
+
 
 @dataclass(eq=False)
-class Workers:
+class Workers(InOrder):
     """A context manager that runs `job` in `count` processes.
 
     `job` and its tasks are pickled; a function of a notebook or script goes along where cloudpickle is installed. With
@@ -81,6 +87,7 @@ class Workers:
     _workers: list[_WorkerProcess] = field(default_factory=list)
     _orphans: list[IO[bytes]] = field(default_factory=list)  # files of workers that died
     _payload: bytes = b""
+    tries = TRIES
 
     @property
     def room(self) -> int:
@@ -106,47 +113,8 @@ class Workers:
         while self._orphans:
             self._orphans.pop().close()
 
-    def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
-        """Result and file of each task, in order: see `engines.Engine`."""
-        waiting = deque(enumerate(tasks))
-        tries = [0] * len(tasks)
-        done: dict[int, tuple[bool, Any, _WorkerProcess | None, int | None]] = {}
-        for due in range(len(tasks)):
-            while due not in done:
-                bad = [number for number, (good, *_) in done.items() if not good] if failed is None else []
-                while waiting and waiting[0][0] < min(bad, default=len(tasks)) and (idle := self._idle()):
-                    begun, task = waiting.popleft()
-                    tries[begun] += 1
-                    self._begin(idle, begun, task)
-                for worker in self._ready():
-                    message, number = _unpickled(_receive(worker.back)), worker.task
-                    assert number is not None
-                    if message is None:
-                        status = self._lost(worker)
-                        if tries[number] < TRIES:
-                            waiting.appendleft((number, tasks[number]))
-                        else:
-                            done[number] = False, _killed(status), None, None
-                            self.heard(Done(number, worker.name, *done[number][:2], worker.told))
-                    elif message[0] == "tick":
-                        worker.told += message[1]
-                        self.tick(message[1])
-                    else:
-                        done[number] = message[0] == "done", message[1], worker, worker.spool
-                        self.heard(Done(number, worker.name, *done[number][:2], worker.told))
-                        worker.task = None
-            good, value, owner, place = done.pop(due)
-            if not good:
-                if failed is None:
-                    raise value
-                if owner is not None and place is not None:
-                    owner.free.append(place)
-                value, place = failed(due, value), None
-            if owner is None or place is None:
-                yield value, None
-            else:
-                yield value, owner.spools[place]
-                owner.free.append(place)
+    def _room(self, finished: int) -> bool:
+        return self._idle() is not None
 
     def _idle(self) -> _WorkerProcess | None:
         for worker in self._workers:
@@ -178,11 +146,30 @@ class Workers:
             _send(worker.to, self._payload)
         return worker
 
-    def _begin(self, worker: _WorkerProcess, number: int, task: Any) -> None:
+    def _begin(self, number: int, task: Any) -> None:
+        worker = self._idle()
+        assert worker is not None  # there was room
         worker.task, worker.told = number, 0
         worker.spool = worker.free.pop() if self.spool is not None else None
         with suppress(BrokenPipeError):
             _send(worker.to, pickle.dumps((task, worker.spool)))
+
+    def _ended(self) -> Iterator[Ended]:
+        for worker in self._ready():
+            message, number = _unpickled(_receive(worker.back)), worker.task
+            assert number is not None
+            if message is None:
+                error = _killed(self._lost(worker))
+                yield Ended(Done(number, worker.name, False, error, worker.told), lost=True)
+            elif message[0] == "tick":
+                worker.told += message[1]
+                self.tick(message[1])
+            else:
+                worker.task = None
+                done = Done(number, worker.name, message[0] == "done", message[1], worker.told)
+                if worker.spool is not None and not done.good:
+                    worker.free.append(worker.spool)
+                yield Ended(done) if worker.spool is None else Ended(done, worker.lent(worker.spool))
 
     def _lost(self, worker: _WorkerProcess) -> int:
         """Give up a worker that died: its exit status. Results in its files may still be wanted."""

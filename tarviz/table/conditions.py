@@ -13,6 +13,7 @@ from tarviz.model.errors import UsageError
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import needed
 from tarviz.table.sql import (
+    MAX_LENGTH,
     Asked,
     Node,
     form,
@@ -36,7 +37,6 @@ from tarviz.table.sql import (
 if TYPE_CHECKING:
     import duckdb
 
-MAX_LENGTH = 10_000
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
 
 _CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")

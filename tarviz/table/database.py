@@ -13,7 +13,7 @@ from tarviz.table.making.json_columns import read_as
 from tarviz.table.making.json_structure import Structure, castable, has, quoted, sql_type, typed
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
-from tarviz.table.sql import OBJECTS
+from tarviz.table.sql import OBJECTS, quoted_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -64,7 +64,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     base = duckdb.connect(config=settings)
     groups, tables = _sources([shard for shard in shards if shard.records])
     if groups:
-        base.execute(f"SET allowed_paths=[{', '.join(_quoted(str(shard.file)) for those, *_ in groups for shard in those)}]")
+        base.execute(f"SET allowed_paths=[{', '.join(quoted_text(str(shard.file)) for those, *_ in groups for shard in those)}]")
     base.execute("SET parquet_metadata_cache=true")
     base.execute("SET enable_external_access=false")
     for macro in _MACROS:
@@ -76,7 +76,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
     sources = []
     for those, names, renamed in groups:
-        files = ", ".join(_quoted(str(shard.file)) for shard in those)
+        files = ", ".join(quoted_text(str(shard.file)) for shard in those)
         if renamed:  # made when their URLs were spelled in another way
             base.executemany("INSERT INTO _called VALUES (?, ?)", [(str(shard.file), redact(shard.url)) for shard in those])
             names = ["_shard AS shard" if name == '"shard"' else name for name in names]
@@ -150,12 +150,3 @@ def _selected(column: pa.Field, own: dict[str, Structure], whole: dict[str, Stru
     if column.type == types[column.name]:
         return name
     return f"CAST({name} AS {'DOUBLE' if str(types[column.name]) == 'double' else 'VARCHAR'}) AS {name}"
-
-
-def _quoted(text: str) -> str:
-    """A text as SQL writes it.
-
-    >>> _quoted("it's")
-    "'it''s'"
-    """
-    return "'" + text.replace("'", "''") + "'"

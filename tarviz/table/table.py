@@ -111,7 +111,7 @@ class Table:
     @property
     def columns(self) -> dict[str, str | None]:
         """Every column and its type in SQL, None where it was not made yet."""
-        known = {name: str(kind) for name, kind, *_ in self._all("DESCRIBE _records")}
+        known = {name: str(kind) for name, kind, *_ in self.fetched("DESCRIBE _records")}
         return {name: known.get(name) for name in self.possible}
 
     @property
@@ -187,7 +187,8 @@ class Table:
     def _condition(self, where: str) -> str:
         base = self._ready().cursor()
         asked = self._translated(lambda: conditions.condition(base, where, self.possible))
-        self._known(asked)
+        for name in asked.unknown:
+            self._missing(name, asked)
         text = self._finished(asked, lenient=True)
         self._translated(lambda: self._ready().cursor().sql(text), asked)
         return where_of(text)
@@ -226,7 +227,7 @@ class Table:
 
     def sizes(self, where: str = "") -> tuple[int, int]:
         """How many records fit, and the bytes of their payloads."""
-        (row,) = self._all(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")
+        (row,) = self.fetched(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")
         return int(row[0]), int(row[1])
 
     def keyed(self, keys: Iterable[str]) -> ChosenRows:
@@ -312,7 +313,8 @@ class Table:
 
     def fetched(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of SQL that was made from conditions and expressions of this table."""
-        return self._all(query)
+        rows: list[tuple[Any, ...]] = self._run(lambda cursor: cursor.execute(query).fetchall())
+        return rows
 
     def fetched_arrow(self, query: str) -> pa.Table:
         """The same as an Arrow table."""
@@ -400,12 +402,8 @@ class Table:
         """The words that `where` looks for; none where it is a condition."""
         return conditions.condition(self._ready().cursor(), where, self.possible).words
 
-    def _known(self, asked: Asked) -> None:
-        """`UsageError` for a name that is no column."""
-        for name in asked.unknown:
-            self._missing(name, asked)
-
     def _missing(self, name: str, asked: Asked | None = None) -> None:
+        """`UsageError` for a name that is no column."""
         if not self._partial:
             raise UsageError(f"there is no column {name}.", hint=self._hinted(name, asked), code="E_QUERY")
 
@@ -438,7 +436,7 @@ class Table:
 
     def _holds(self, test: str) -> bool:
         """Whether a record fits an expression of SQL over columns that are made."""
-        found: bool = self.remembered(("holds", test), lambda: bool(self._all(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
+        found: bool = self.remembered(("holds", test), lambda: bool(self.fetched(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
         return found
 
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
@@ -452,10 +450,6 @@ class Table:
     def _types(self) -> tuple[list[str], list[Any]]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
         return relation.columns, relation.types
-
-    def _all(self, sql: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = self._run(lambda cursor: cursor.execute(sql).fetchall())
-        return rows
 
     def _run(self, take: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
         while True:
@@ -487,7 +481,7 @@ class Table:
         return list(dict.fromkeys(close))[:3]
 
     def _keys(self, count: int) -> list[str]:
-        return [str(key) for (key,) in self._all(f"SELECT key FROM records LIMIT {count}")]
+        return [str(key) for (key,) in self.fetched(f"SELECT key FROM records LIMIT {count}")]
 
     def _in_order(self, table: pa.Table) -> ChosenRows:
         rows = self.placed(table)

@@ -7,7 +7,7 @@ taken. `image:jpg;png` gives what is taken a new name, `json?` may be missing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -184,6 +184,25 @@ class Form:
         outlet.records += 1
         if len(self._held) >= _TOGETHER:
             self.flush(outlet)
+
+    def put_each(
+        self,
+        outlet: TarOutput,
+        records: Iterable[tuple[Batch, int]],
+        added: Callable[[], None],
+        *,
+        start: int = 0,
+        stop: int | None = None,
+        step: int = 1,
+    ) -> None:
+        """Write records that come one by one: every `step`-th from `start` to before `stop`; `added` hears of each."""
+        for at, (batch, record) in enumerate(records):
+            if stop is not None and at >= stop:
+                break
+            if at >= start and (at - start) % step == 0:
+                self.put_one(outlet, batch, record)
+                added()
+        self.flush(outlet)
 
     def flush(self, outlet: TarOutput) -> None:
         """Write what `put_one` holds back."""

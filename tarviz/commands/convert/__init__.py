@@ -24,12 +24,11 @@ from tarviz.model import config
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
-from tarviz.outputs import TAR_END, Exists, Names, read_manifest, source_entry
+from tarviz.outputs import Exists, Names, read_manifest
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.several import stats
 from tarviz.read.stream import ReadOptions, ReadReport
 
 
@@ -78,68 +77,84 @@ def convert(
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
             raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="Use its with_chain, with_select.")
-        if urls.mix is not None:
-            raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
-        pipeline = urls
-        urls, chain, select, seed, read = pipeline.urls, pipeline.chain, pipeline.select, pipeline.seed, pipeline.options
+        urls, chain, select, seed, read = _taken_apart(urls)
     else:
         read = stream.with_changes(None, options)
-    if compression not in (None, "gzip", "zlib"):
-        raise UsageError(f"compression={compression!r} is not one of None, gzip, zlib.")
-    if exists not in ("replace", "error"):
-        raise UsageError(f"exists={exists!r} is not one of replace, error.")
+    settings = _settings(out, compression, exists, max_shard_size)
     recipe = Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
-    names = out if isinstance(out, Names) else Names(os.fspath(out))
-    work_recipe: AnyRecipe = recipe
-    ending = b""
-    if from_examples.asked(shards, names):
-        work_recipe, ending = from_examples.recipe(recipe, shards, dry_run), TAR_END
-        compression = compression or from_examples.compression(names)
-    elif read.where or read.keys:
-        work_recipe = recipe = replace(recipe, options=resolved(shards, read))
-    limit = None if max_shard_size is None else config.parse_size(max_shard_size)
-    if limit is not None and names.text == "-":
-        raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
+    work: AnyRecipe
+    if from_examples.asked(shards, settings.names):
+        work, settings = from_examples.recipe(recipe, shards, dry_run), from_examples.settings(settings)
+    else:
+        work = recipe = replace(recipe, options=resolved(shards, read))
     with verb_base.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
             Pipeline(shards, recipe.chain, select=recipe.select, seed=seed, **_read_keywords(recipe.options)).plan()
         if dry_run:
-            return _planned(recipe, shards, names, limit)
-        sources = [
-            tasks.ShardToConvert(number, url, {"number": number, **source_entry(stat)})
-            for number, (url, stat) in enumerate(zip(shards, stats(shards), strict=True))
-        ]
-        about = _manifest(work_recipe, sources, limit, compression, "tar" if ending else "tfrecord") if manifest else None
-        settings = tasks.Settings(names, compression, exists, about, limit, ending)
-        total = sum(source.entry["size"] or 0 for source in sources)
-        with (
-            verb_base.progress(total or None, "bytes", label="convert") as bar,
-            shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as heard,
-        ):
-            count = processes(num_workers, sources, names, engine)
-            place = engine, engines.EnginePlan(count, tick=bar.add, heard=heard, address=address)
-            work = Conversion(work_recipe, settings, sources, place, heard.cut)
-            outputs = work.each(resume) if names.counts and limit is None else work.sequence(resume)
-    report = work.report
-    _look_round(report, recipe, work.seen, names, len(outputs))
-    for fault in {fault.code: fault for fault in reversed([*report.warnings, *report.skipped])}.values():
+            return _planned(recipe, shards, settings)
+        sources = tasks.sources(shards)
+        if manifest:
+            settings = replace(settings, manifest=_manifest(work, sources, settings))
+        made, seen = _converted(work, settings, sources, num_workers, (engine, address), resume)
+    _look_round(made.report, recipe, seen, settings.names, len(made.outputs))
+    for fault in {fault.code: fault for fault in reversed([*made.report.warnings, *made.report.skipped])}.values():
         warnings.warn(str(fault), TarvizWarning, stacklevel=2)
-    return Converted(outputs, report)
+    return made
+
+
+def _taken_apart(pipeline: Pipeline) -> tuple[tuple[str, ...], Chain, selection.Selection, int, ReadOptions]:
+    if pipeline.mix is not None:
+        raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
+    return pipeline.urls, pipeline.chain, pipeline.select, pipeline.seed, pipeline.options
+
+
+def _settings(
+    out: str | os.PathLike[str] | Names, compression: Compression | None, exists: Exists, max_shard_size: int | float | str | None
+) -> tasks.Settings:
+    """How outputs are written, as far as the call says it."""
+    if compression not in (None, "gzip", "zlib"):
+        raise UsageError(f"compression={compression!r} is not one of None, gzip, zlib.")
+    if exists not in ("replace", "error"):
+        raise UsageError(f"exists={exists!r} is not one of replace, error.")
+    names = out if isinstance(out, Names) else Names(os.fspath(out))
+    limit = None if max_shard_size is None else config.parse_size(max_shard_size)
+    if limit is not None and names.text == "-":
+        raise UsageError("standard output is one output.", hint="Name a file to split the records over several.")
+    return tasks.Settings(names, compression, exists, max_size=limit)
+
+
+def _converted(
+    recipe: AnyRecipe,
+    settings: tasks.Settings,
+    sources: Sequence[tasks.ShardToConvert],
+    workers: int | str | None,
+    place: tuple[str, str | None],
+    resume: bool,
+) -> tuple[Converted, set[str]]:
+    """The outputs, and the fields that were seen; the work is shown while it goes on."""
+    engine, address = place
+    total = sum(source.entry["size"] or 0 for source in sources)
+    with (
+        verb_base.progress(total or None, "bytes", label="convert") as bar,
+        shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as heard,
+    ):
+        count = processes(workers, sources, settings.names, engine)
+        plan = engines.EnginePlan(count, tick=bar.add, heard=heard, address=address)
+        work = Conversion(recipe, settings, sources, (engine, plan), heard.cut)
+        return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
 
 
 def _read_keywords(options: ReadOptions) -> dict[str, Any]:
     return {name: getattr(options, name) for name in ReadOptions.__dataclass_fields__}
 
 
-def _manifest(
-    recipe: AnyRecipe, sources: Sequence[tasks.ShardToConvert], limit: int | None, compression: str | None, kind: str
-) -> dict[str, Any]:
+def _manifest(recipe: AnyRecipe, sources: Sequence[tasks.ShardToConvert], settings: tasks.Settings) -> dict[str, Any]:
     from tarviz import __version__
 
-    options = {**recipe.to_dict(), "max_shard_size": limit, "compression": compression}
+    options = {**recipe.to_dict(), "max_shard_size": settings.max_size, "compression": settings.compression}
     inputs = digest([source.entry for source in sources])
-    return {"format": kind, "tarviz": __version__, "inputs": inputs, "options": options}
+    return {"format": "tar" if settings.ending else "tfrecord", "tarviz": __version__, "inputs": inputs, "options": options}
 
 
 def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names, count: int) -> None:
@@ -154,7 +169,7 @@ def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names
         report.add(Fault("W_OLD_OUTPUT", "an output of an earlier run is still there and was not written by this one.", shard=url))
 
 
-def _planned(recipe: Recipe, shards: Sequence[URL], names: Names, limit: int | None) -> Converted:
+def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) -> Converted:
     """What would be done, from the first record."""
     progress = ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
@@ -168,9 +183,9 @@ def _planned(recipe: Recipe, shards: Sequence[URL], names: Names, limit: int | N
                 size = sum(map(len, values)) if kind == "bytes" else len(values) * (8 if kind == "int64" else 4)
                 features[name] = kind or "", str(len(values)), str(size)
             break
-    each = names.counts and limit is None
-    outputs = [redact(names.at(number)) for number in range(len(shards) if each else 1)]
-    return Converted([], progress.report, {"shards": len(shards), "outputs": outputs, "more": limit is not None, "features": features})
+    outputs = [redact(settings.names.at(number)) for number in range(len(shards) if settings.each else 1)]
+    more = settings.max_size is not None
+    return Converted([], progress.report, {"shards": len(shards), "outputs": outputs, "more": more, "features": features})
 
 
 _PAIRS = {"--types": "--types cls=int64,jpg=bytes", "--select": "--select image=jpg,label=cls"}

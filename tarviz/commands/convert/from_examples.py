@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tarviz.commands.convert.recipe import ConversionProgress, FramedRecords, Ints, Recipe
-from tarviz.formats.tfrecord import Compression
+from tarviz.commands.convert.tasks import Settings
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import without_query
-from tarviz.outputs import Names
+from tarviz.outputs import TAR_END, Names
 from tarviz.read import tfrecords
 from tarviz.read.indexed import RecordRange
 from tarviz.read.stream import ReadOptions
@@ -33,9 +33,10 @@ def asked(urls: Sequence[URL], names: Names) -> bool:
     return all(found)
 
 
-def compression(names: Names) -> Compression | None:
-    """What a tar's name says: gzip for `.tar.gz` and `.tgz`."""
-    return "gzip" if without_query(names.text)[0].lower().endswith(_PACKED) else None
+def settings(given: Settings) -> Settings:
+    """How a tar is written: with its end mark, and packed as its name says where nothing else was asked for."""
+    packed = without_query(given.names.text)[0].lower().endswith(_PACKED)
+    return replace(given, ending=TAR_END, compression=given.compression or ("gzip" if packed else None))
 
 
 def recipe(given: Recipe, urls: Sequence[URL], dry_run: bool) -> ExampleRecipe:

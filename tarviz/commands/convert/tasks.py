@@ -15,9 +15,10 @@ from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
-from tarviz.outputs import Exists, Names, Outputs, Written
+from tarviz.outputs import Exists, Names, Outputs, Written, source_entry
 from tarviz.outputs.inputs import Inputs
 from tarviz.read.indexed import RecordRange
+from tarviz.read.several import stats
 from tarviz.read.stream import ReadReport
 
 _CHUNK = 4 << 20
@@ -30,9 +31,14 @@ class Settings:
     names: Names
     compression: tfrecord.Compression | None
     exists: Exists
-    manifest: Mapping[str, Any] | None
+    manifest: Mapping[str, Any] | None = None
     max_size: int | None = None
     ending: bytes = b""
+
+    @property
+    def each(self) -> bool:
+        """Whether each shard has an output of its own."""
+        return self.names.counts and self.max_size is None
 
     def outputs(self, start: int = 0, done: Sequence[Written] = (), inputs: Inputs | None = None) -> Outputs:
         return Outputs(
@@ -59,6 +65,12 @@ class ShardToConvert:
     part: RecordRange | None = None
 
     __repr__ = redacted_repr
+
+
+def sources(shards: Sequence[URL]) -> list[ShardToConvert]:
+    """The shards as they are now."""
+    found = zip(shards, stats(shards), strict=True)
+    return [ShardToConvert(at, url, {"number": at, **source_entry(stat)}) for at, (url, stat) in enumerate(found)]
 
 
 @dataclass(slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pickle
 import tempfile
-from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Done, EnginePlan, Failed, Job
+from tarviz.engines import Done, EnginePlan, Job
+from tarviz.engines.in_order import Ended, InOrder
 from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
 from tarviz.engines.ray.worker import serve
 from tarviz.model.errors import TarvizError
@@ -18,11 +18,14 @@ from tarviz.model.errors import TarvizError
 _PATIENCE = 10.0  # seconds that cancelled tasks have to clear up
 
 
-class Cluster(Joined):
+class Cluster(InOrder, Joined):
     """Runs tasks on Ray: see `engines.Engine`."""
+
+    tries = TRIES
 
     def __init__(self, job: Job, plan: EnginePlan) -> None:
         super().__init__(job, plan)
+        self.heard = plan.heard
         self._running: dict[Any, tuple[int, Any]] = {}  # outcome's reference → task's number, reference of its file
 
     def __enter__(self) -> Self:
@@ -40,41 +43,6 @@ class Cluster(Joined):
     def room(self) -> int:
         return self.plan.count or self.processors()
 
-    def run(self, tasks: Sequence[Any], failed: Failed | None = None) -> Generator[tuple[Any, IO[bytes] | None], None, None]:
-        waiting = deque(enumerate(tasks))
-        tries = [0] * len(tasks)
-        done: dict[int, tuple[bool, Any, Any]] = {}
-        for due in range(len(tasks)):
-            while due not in done:
-                bad = [number for number, (good, *_) in done.items() if not good] if failed is None else []
-                while waiting and waiting[0][0] < min(bad, default=len(tasks)) and self._room(len(done)):
-                    number, task = waiting.popleft()
-                    tries[number] += 1
-                    outcome, file = self._serve.remote(self._job, packed(self._ray, task), self._home, self.plan.spool is not None)
-                    self._running[outcome] = number, file
-                for number, outcome, file in self._ready():
-                    if isinstance(outcome, BaseException):
-                        if tries[number] < TRIES:
-                            self.lost += 1
-                            waiting.appendleft((number, tasks[number]))
-                        else:
-                            done[number] = False, lost(outcome, tries[number]), None
-                            self.plan.heard(Done(number, "lost", *done[number][:2], 0))
-                    else:
-                        good, value, size, worker = outcome
-                        self.plan.tick(size)
-                        self.plan.heard(Done(number, worker, good, value, size))
-                        done[number] = good, value, file
-            good, value, content = done.pop(due)
-            if good and self.plan.spool is not None:
-                yield from self._with_file(value, content)
-            elif good:
-                yield value, None
-            elif failed is None:
-                raise value
-            else:
-                yield failed(due, value), None
-
     def _room(self, finished: int) -> bool:
         """Whether one more task may be begun. Files of finished tasks wait in the cluster's memory: few of them."""
         if self.plan.count is not None:
@@ -83,32 +51,38 @@ class Cluster(Joined):
             most = 2 * self.processors()  # one runs, one is ready
         return len(self._running) + (finished if self.plan.spool is not None else 0) < most
 
-    def _ready(self) -> Iterator[tuple[int, Any, Any]]:
-        """Number, outcome and file of tasks that ended; the cause in place of the outcome where one did not come back."""
+    def _begin(self, number: int, task: Any) -> None:
+        outcome, file = self._serve.remote(self._job, packed(self._ray, task), self._home, self.plan.spool is not None)
+        self._running[outcome] = number, file
+
+    def _ended(self) -> Iterator[Ended]:
         references = list(self._running)
         self._ray.wait(references, num_returns=1)
         ended, _ = self._ray.wait(references, num_returns=len(references), timeout=0)  # all that ended: a wait looks at every one
         for reference in ended:
             number, file = self._running.pop(reference)
             try:
-                outcome = pickle.loads(self._ray.get(reference))  # noqa: S301  (from our own worker)
-                content = self._ray.get(file) if self.plan.spool is not None and outcome[0] else None
+                good, value, size, worker = pickle.loads(self._ray.get(reference))  # noqa: S301  (from our own worker)
+                content = self._ray.get(file) if self.plan.spool is not None and good else None
             except self._ray.exceptions.TaskCancelledError as error:
                 raise TarvizError("a task was cancelled from outside.", code="E_WORKER") from error
             except self._ray.exceptions.RayTaskError as error:
                 raise unserved(error) from error
             except self._ray.exceptions.RayError as error:
-                yield number, error, None
+                yield Ended(Done(number, "lost", False, lost(error, TRIES), 0), lost=True)
             else:
-                yield number, outcome, content
+                self.plan.tick(size)
+                done = Done(number, worker, good, value, size)
+                yield Ended(done) if content is None else Ended(done, self._file(content))
 
-    def _with_file(self, value: Any, content: Any) -> Iterator[tuple[Any, IO[bytes] | None]]:
+    @contextmanager
+    def _file(self, content: Any) -> Iterator[IO[bytes]]:
         with tempfile.TemporaryFile(dir=self.plan.spool, buffering=0) as file:
             view = memoryview(content)
             while view:
                 view = view[file.write(view) :]
             del content, view
-            yield value, file
+            yield file
 
     def _cancel(self) -> None:
         """End what runs, and wait until it has cleared up: half an output lies under no name, nor beside it."""
