@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -104,9 +104,6 @@ class ViewAnswers(Answers):
 
     @property
     def _file(self) -> Path:
-        return configured().data_dir / "views" / f"{set_digest(shard.url for shard in self.rows.shards)}.json"
-
-
-def set_digest(urls: Iterable[str]) -> str:
-    """What a set of shards is filed under, however its URLs are written and signed."""
-    return digest("\n".join(sorted(redact(identity(url)) for url in urls)), 40)
+        """Where the views of a set of shards are, however its URLs are written and signed."""
+        urls = "\n".join(sorted(redact(identity(shard.url)) for shard in self.rows.shards))
+        return configured().data_dir / "views" / f"{digest(urls, 40)}.json"

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from tarviz import viewers
-from tarviz.formats.records import split_name
 from tarviz.model.errors import TarvizError, redact
-from tarviz.model.types import to_bytes, to_text
 from tarviz.table import columns, findings
 from tarviz.table.columns import Part
 from tarviz.table.table import Table
 from tarviz.widgets.browse.rows import Rows, Want, payloads
+from tarviz.widgets.browse.status import key_of
 
 BAD, DUPLICATE = "bad", "dup"
 CLEAN = f"not is:{BAD} and not is:{DUPLICATE}"
@@ -23,14 +22,15 @@ def check(rows: Rows, table: Table, say: Callable[[str], None]) -> dict[str, int
     """Tag what is wrong (`is:bad`) and what is there twice (`is:dup`); how many records have each. Reads every payload once or twice."""
     say("reading every payload")
     exts = table.fields
-    compared = [ext for ext in exts if columns.kind(ext) in ("picture", "sound", "array", "bytes")] or exts
+    compared = [ext for ext in exts if columns.kind(ext) in ("picture", "sound", "array", "bytes")] or exts  # pictures in any case
     pictures = [ext for ext in exts if columns.kind(ext) == "picture"]
-    table.make([Part("content", ext) for ext in dict.fromkeys([*compared, *pictures])])
-    table.make([Part("value", ext) for ext in exts if columns.kind(ext) == "json"])
+    trees = [ext for ext in exts if columns.kind(ext) == "json"]
+    table.make([Part("content", ext) for ext in compared])
+    table.make([Part("value", ext) for ext in trees])
     for ext in pictures:
         say(f"tagging pictures that cannot be decoded: {ext}")
         table.tags.add(f'"{ext}.decodable" = false', BAD, f".{ext} cannot be decoded")
-    for ext in [ext for ext in exts if columns.kind(ext) == "json"]:
+    for ext in trees:
         table.tags.add(f'"{ext}.bad" = true', BAD, f".{ext} is not JSON")
     for note, pairs in _others(rows, table, exts, say).items():
         table.tags.add(pairs, BAD, note)
@@ -48,26 +48,18 @@ def _others(rows: Rows, table: Table, exts: list[str], say: Callable[[str], None
     found: dict[str, list[tuple[str, str]]] = {}
     for shard in rows.shards:
         for fault in shard.faults:
-            cut = split_name(to_bytes(fault.member)) if fault.member and not fault.key else None
-            key = fault.key or (to_text(cut[0]) if cut else "")
-            if key and fault.code.startswith("E_"):
+            if (key := key_of(fault)) and fault.code.startswith("E_"):
                 found.setdefault(fault.code, []).append((redact(shard.url), key))
     wanted = [ext for ext in exts if columns.kind(ext) not in _BY_TABLE]
-    if not wanted:
-        return found
-    total = len(rows)
+    total = len(rows) if wanted else 0
     for low in range(0, total, _AT_ONCE):
         say(f"decoding {', '.join(wanted)}: {low:,} of {total:,} records")
-        for want, blob in _payloads(rows, low, wanted):
+        there = [rows.row(one) for one in rows.ids(low, low + _AT_ONCE)]
+        wants = [Want(row, ext) for row in there for ext in row.fields if ext in wanted]
+        for want, blob in zip(wants, payloads(wants), strict=True):
             table.look()
             refused = blob if isinstance(blob, TarvizError) else viewers.refusal(blob, viewers.Meta(want.ext, want.row.key))
             if refused is not None:
                 pair = redact(want.row.shard.url), want.row.key
                 found.setdefault(f".{want.ext}: {refused.code}: {refused.message}"[:300], []).append(pair)
     return found
-
-
-def _payloads(rows: Rows, low: int, exts: list[str]) -> Iterator[tuple[Want, bytes | TarvizError]]:
-    there = [rows.row(one) for one in rows.ids(low, low + _AT_ONCE)]
-    wants = [Want(row, ext) for row in there for ext in row.fields if ext in exts]
-    yield from zip(wants, payloads(wants), strict=True)

@@ -51,10 +51,10 @@ def completion(text: str, at: int, fields: list[str], table: Table | None, *, la
     if label:
         return _names(before, 0, table, fields, functions=False)
     if found := _FIELD.search(before):
-        word = found["word"] if found["word"] is not None else found["inner"].lstrip("'")
-        close = "" if found["word"] is not None else ")"
-        quote = "" if found["word"] is not None or word == found["inner"] else "'"
-        return at - len(word), [(f"{name}{quote}{close}", "field") for name in fields if name.startswith(word)][:MOST]
+        inner = found["inner"]
+        word = found["word"] if inner is None else inner.lstrip("'")
+        end = "" if inner is None else ")" if word == inner else "')"
+        return at - len(word), [(name + end, "field") for name in fields if name.startswith(word)][:MOST]
     if found := _TAG.search(before):
         tags = ["bad", *(table.tags.counts() if table is not None else ())]
         return found.start("word"), [(name, "tag") for name in dict.fromkeys(tags) if name.startswith(found["word"])][:MOST]
@@ -69,14 +69,12 @@ def _names(before: str, start: int, table: Table | None, fields: list[str], *, f
     word = before[start:].lower()
     if not word and not _OPEN.search(before):
         return start, []
-    names: dict[str, str] = dict(FUNCTIONS) if functions else {}
+    columns = dict.fromkeys(fields, "")
     if table is not None:
         columns = {name: kind or "" for name, kind in table.leaves.items()} | ({"tag": "varchar"} if functions else {})
-    else:
-        columns = dict.fromkeys(fields, "")
     first = [(name, kind) for name, kind in columns.items() if name.lower().startswith(word)]
     inside = [(name, kind) for name, kind in columns.items() if word and word in name.lower() and not name.lower().startswith(word)]
-    spoken = [(name, note) for name, note in names.items() if word and name.startswith(word) and name != word]
+    spoken = [(name, note) for name, note in FUNCTIONS.items() if functions and word and name.startswith(word) and name != word]
     found = [*sorted(first, key=lambda item: (item[0].endswith((".size", ".bad")), item[0].count("."))), *spoken, *inside]
     return start, [item for item in found if item[0].lower() != word][:MOST]
 

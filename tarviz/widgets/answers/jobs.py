@@ -27,8 +27,8 @@ class Job:
     def running(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, name: str, work: Callable[[], str]) -> None:
-        """Begin; what `work` returns is the last word. `UsageError` while another one runs."""
+    def start(self, name: str, work: Callable[[], str]) -> dict[str, Any]:
+        """Begin; what `work` returns is the last word. `UsageError` while another one runs. As `message` says it."""
         if self.running:
             raise UsageError(f"Something else is being done ({self.text}).", hint="Wait for it, or stop it.")
         self.stopping.clear()
@@ -36,6 +36,7 @@ class Job:
         self.text, self.bad = name, False
         self._thread = threading.Thread(target=self._work, args=(work,), daemon=True, name="tarviz-job")
         self._thread.start()
+        return self.message()
 
     def _work(self, work: Callable[[], str]) -> None:
         try:
@@ -58,13 +59,6 @@ class Job:
 
     def stop(self) -> None:
         self.stopping.set()
-
-    def wait(self, seconds: float) -> bool:
-        """Wait for its end; whether it has come."""
-        thread = self._thread
-        if thread is not None:
-            thread.join(seconds)
-        return not self.running
 
     def message(self) -> dict[str, Any]:
         """For a view: number, whether it runs, its word, and whether that is an error."""

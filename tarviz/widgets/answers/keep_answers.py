@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tarviz.looks import roles
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact
+from tarviz.outputs import Names
 from tarviz.table.columns import RECORD
 from tarviz.table.labels import confusion
 from tarviz.viewers.panel import readable
@@ -55,15 +56,14 @@ class KeepAnswers(Answers):
         if not path.strip():
             raise UsageError("Where to?", hint="Name it subset-{}.tar, subset.csv, subset.parquet or keys.txt.")
         path = self.shards.placed(path)
-        kept.refuse_existing(path)
+        Names(path).refuse_taken()
         ids = self.chosen(query, marked)
 
         def work() -> str:
             count = export.write(path, self.rows, ids, self.questions)
             return f"{count:,} record{'' if count == 1 else 's'} written to {path}"
 
-        self.shards.job.start(f"writing {path}", work)
-        return self.shards.job.message()
+        return self.shards.job.start(f"writing {path}", work)
 
     @rpc
     def check(self) -> Message:
@@ -77,22 +77,20 @@ class KeepAnswers(Answers):
             self.questions.changed()
             return f"checked: {found[checks.BAD]:,} bad, {found[checks.DUPLICATE]:,} duplicates"
 
-        self.shards.job.start("checking all", work)
-        return self.shards.job.message()
+        return self.shards.job.start("checking all", work)
 
     @rpc
     def clean(self, path: str) -> Message:
         """Write every record that is neither bad nor a duplicate, behind whatever goes on."""
         path = self.shards.placed(path)
-        kept.refuse_existing(path)
+        Names(path).refuse_taken()
 
         def work() -> str:
             ids = self.questions.rows(checks.CLEAN, "", descending=False, stop=self.shards.job.stopping)
             count = export.write(path, self.rows, ids, self.questions)
             return f"{count:,} of {len(self.rows):,} records written to {path} ({format_size(kept.size(self.rows, ids))})"
 
-        self.shards.job.start(f"writing {path}", work)
-        return self.shards.job.message()
+        return self.shards.job.start(f"writing {path}", work)
 
     @rpc
     def stop_job(self) -> Message:
@@ -104,10 +102,8 @@ class KeepAnswers(Answers):
     @rpc
     def tags(self) -> Message:
         """How many records have each tag; whether anything was checked."""
-        return {
-            "tags": [[readable(tag), count] for tag, count in self.questions.table.tags.counts().items()],
-            "version": self.questions.version,
-        }
+        counts = self.questions.table.tags.counts()
+        return {"tags": [[readable(tag), count] for tag, count in counts.items()], "version": self.questions.version}
 
     @rpc
     def tag(self, tag: str, marked: list[int], note: str = "") -> Message:

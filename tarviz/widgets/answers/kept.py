@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError, UsageError
-from tarviz.outputs import Exists, Names, counted
+from tarviz.outputs import Exists, counted
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
+from tarviz.widgets.answers.questions import how_read
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows, ShardRows
-
-_READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 
 
 def size(rows: Rows, ids: NDArray[np.int64]) -> int:
@@ -29,15 +28,10 @@ def size(rows: Rows, ids: NDArray[np.int64]) -> int:
     return total
 
 
-def copyable(rows: Rows) -> bool:
-    """Whether the shards can be read once more."""
-    return all(shard.url != "-" for shard in rows.shards)
-
-
 def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], options: ReadOptions, *, exists: Exists = "error") -> None:
     """Write rows as one tar, or, where the name has a counter (`subset-{}.tar`), as shards of at most 10⁹ bytes.
 
-    `ChangedError` when a shard is no longer the one that was scanned; `UsageError` when an output is there already and `exists` says so.
+    `ChangedError` when a shard is no longer the one that was scanned.
     """
     chosen: dict[str, NDArray[np.int64]] = {}
     versions: dict[str, dict[str, Any]] = {}
@@ -48,20 +42,12 @@ def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], opt
         versions[shard.url] = {"size": shard.stat.size, "etag": shard.stat.etag, "mtime": shard.stat.mtime}
     if not chosen:
         raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
-    reading = {name: getattr(options, name) for name in _READ} | {"strict": False, "where": Chosen("rows", chosen, versions)}
-    reading["duplicates"] = "first" if options.duplicates == "error" else options.duplicates
+    reading = how_read(options) | {"strict": False, "where": Chosen("rows", chosen, versions)}
     name = os.fspath(output)
-    if exists == "error":
-        refuse_existing(name)
     if counted(name):
         plugins.load("commands", "split").split(list(chosen), name, exists=exists, **reading)
     else:
         plugins.load("commands", "cat").cat(list(chosen), name, **reading)
-
-
-def refuse_existing(output: str) -> None:
-    """`UsageError` where something has the name of an output already, one of those that `{}` counts too."""
-    Names(output).refuse_taken()
 
 
 def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[ShardRows, NDArray[np.int64]]]:

@@ -62,6 +62,12 @@ def missing() -> MissingPackageError | None:
     return None
 
 
+def how_read(options: ReadOptions) -> dict[str, Any]:
+    """What tables and copies have to read as the scan did."""
+    reading = {name: getattr(options, name) for name in _READ}
+    return reading | {"duplicates": "first" if options.duplicates == "error" else options.duplicates}
+
+
 class Questions:
     """The table over a browser's shards, opened when something is first asked of it. Threads may share it."""
 
@@ -123,8 +129,7 @@ class Questions:
         from tarviz.read.chosen import version
         from tarviz.table.table import Table
 
-        reading = {name: getattr(self.options, name) for name in _READ}
-        reading["duplicates"] = "first" if self.options.duplicates == "error" else self.options.duplicates
+        reading = how_read(self.options)
         shards = [shard for shard in self.scanned.shards if shard.state != "missing"]
         try:
             table = Table([shard.url for shard in shards], progress=self._progress, tags=self._tags, **reading)
@@ -145,13 +150,7 @@ class Questions:
     def changed(self) -> None:
         """Say that columns or tags are others than before."""
         self._version += 1
-        self.told()
-
-    def told(self) -> None:
-        """Whoever waits for news looks again."""
-        with self.scanned.changed:
-            self.scanned.version += 1
-            self.scanned.changed.notify_all()
+        self.scanned.touch()
 
     # what is asked
 
@@ -219,7 +218,7 @@ class Questions:
     def _progress(self, done: int, total: int) -> None:
         self.done, self.total = done, total
         self._untold = True
-        self.told()
+        self.scanned.touch()
 
     @contextmanager
     def until(self, stop: threading.Event) -> Iterator[None]:

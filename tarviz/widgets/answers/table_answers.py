@@ -24,15 +24,13 @@ if TYPE_CHECKING:
 MOST_COLUMNS = 200
 _LONGEST = 120  # characters of a value
 _MOST_ROWS = 500  # of a query's answer
-_LAST = ("size", "bad", "checksum", "phash")  # parts of fields that few ask for
+_LAST = (".size", ".bad")  # parts of fields that few ask for
 
 
 class TableAnswers(Answers):
     """Answers for columns, over all records and over those that a page shows."""
 
-    def __init__(self, *shared: Any) -> None:
-        super().__init__(*shared)
-        self._sql_ends = threading.Event()  # of the query in the page's box
+    _sql_ends = threading.Event()  # of the query in the page's box, once there is one
 
     def about_table(self) -> Message:
         """How far the columns are: `state` as `Questions.prepare` says, a `note` for people, `version`."""
@@ -67,11 +65,10 @@ class TableAnswers(Answers):
         if reading and (growing := self.questions.so_far(reading)) is not None:
             known = growing.possible
             leaves = dict(growing.leaves) | {sql.written_name(name): None for name in table.possible if name not in known}
-        found = [(name, kind or "") for name, kind in leaves.items() if name not in RECORD]
-        found = [(name, kind) for name, kind in found if not name.endswith((".checksum", ".phash"))]
+        found = [(name, kind or "") for name, kind in leaves.items() if name not in RECORD and not name.endswith((".checksum", ".phash"))]
         found = [(name, kind) for name, kind in found if not name.endswith(".bad") or name in wrong]
         found.append(("size", "bigint"))
-        found.sort(key=lambda one: (one[0] != label, one[0].endswith(tuple(f".{last}" for last in _LAST)), not one[1]))
+        found.sort(key=lambda one: (one[0] != label, one[0].endswith(_LAST), not one[1]))
         columns = [{"name": readable(name), "type": kind} for name, kind in found[:MOST_COLUMNS]]
         return {"columns": columns, "version": self.questions.version}
 
@@ -193,14 +190,7 @@ class TableAnswers(Answers):
 
 
 def _summary(found: Summary) -> Message:
-    return {
-        "records": found.records,
-        "missing": found.missing,
-        "distinct": found.distinct,
-        "min": _plain(found.min),
-        "max": _plain(found.max),
-        "mean": _plain(found.mean),
-    }
+    return {name: _plain(getattr(found, name)) for name in ("records", "missing", "distinct", "min", "max", "mean")}
 
 
 def _plain(value: Any) -> Any:

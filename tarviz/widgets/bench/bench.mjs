@@ -1,7 +1,7 @@
 // @ts-check
 // A bench at work (controller: BenchRun in tarviz/widgets/bench/controller.py): the rate as it comes, the stages, the sweep, Stop.
 
-import { bindKeys, copyText, drawnBy, fill, focusedBeside, h, later, leave } from "../host/core.mjs";
+import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, leave } from "../host/core.mjs";
 import { asView, isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
 import { KeySheet } from "../host/sheet.mjs";
 import { drawResults, drawStages } from "./bench_tables.mjs";
@@ -65,14 +65,12 @@ class BenchView {
   /** @param {HTMLElement} el */
   build(el) {
     const { signal, config } = this;
-    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
-      h("button", { title, onclick: act }, text);
-    this.stopButton = h("button", { class: "tvz-stop", title: "stop; what was measured stays (s)", onclick: () => this.stop() }, "Stop");
+    this.stopButton = button("Stop", "stop; what was measured stays (s)", () => this.stop(), { class: "tvz-stop" });
     this.againButton = button("run again", "measure once more (a)", () => this.again(1));
     this.longerButton = button("longer", "measure once more, three times as long: the figures vary less (l)", () => this.again(3));
     this.pauseButton = button("pause drawing", "the work goes on (p)", () => this.pause());
     this.tabs = ["line", "stages", "results"].map((text, at) =>
-      h("button", { class: "tvz-tab", role: "tab", title: `${text} (${at + 1})`, onclick: () => this.turn(at + 1) }, text),
+      button(text, `${text} (${at + 1})`, () => this.turn(at + 1), { class: "tvz-tab", role: "tab" }),
     );
     this.head = h(
       "header",
@@ -89,12 +87,8 @@ class BenchView {
     this.verdict = h("p", { class: "tvz-verdict", "aria-live": "polite" });
     this.canvas = h("canvas", { class: "tvz-line", role: "img", "aria-label": "records per second over time" });
     this.readout = h("div", { class: "tvz-faint tvz-readout" }, "\u200b");
-    this.lineBox = h(
-      "section",
-      { class: "tvz-panel-line", "aria-label": "rate over time" },
-      this.readout,
-      h("div", { class: "tvz-line-frame" }, this.canvas),
-    );
+    const frame = h("div", { class: "tvz-line-frame" }, this.canvas);
+    this.lineBox = h("section", { class: "tvz-panel-line", "aria-label": "rate over time" }, this.readout, frame);
     this.stages = h("section", { class: "tvz-panel-stages", "aria-label": "stages" });
     this.results = h("section", { class: "tvz-panel-results", "aria-label": "results" });
     this.main = h("div", { class: "tvz-main" }, this.lineBox, this.stages, this.results);
@@ -114,15 +108,11 @@ class BenchView {
     });
     watch.observe(this.root);
     signal.addEventListener("abort", () => watch.disconnect());
-    this.canvas.addEventListener("pointermove", (/** @type {any} */ event) => this.point(event), { signal });
-    this.canvas.addEventListener(
-      "pointerleave",
-      () => {
-        this.spot = undefined;
-        this.drawLine();
-      },
-      { signal },
-    );
+    this.canvas.addEventListener("pointermove", (/** @type {any} */ event) => this.point(event));
+    this.canvas.addEventListener("pointerleave", () => {
+      this.spot = undefined;
+      this.drawLine();
+    });
     for (const kind of ["focusin", "focusout"]) this.root.addEventListener(kind, () => this.remembering(), { signal });
     this.turn(this.view, true);
   }
@@ -272,9 +262,8 @@ class BenchView {
     this.tabs?.forEach((/** @type {HTMLElement} */ tab, /** @type {number} */ at) =>
       tab.setAttribute("aria-selected", String(at + 1 === view)),
     );
-    const part = [this.lineBox, this.stages, this.results][view - 1];
     if (!quiet) {
-      part.scrollIntoView({ block: "nearest" });
+      [this.lineBox, this.stages, this.results][view - 1].scrollIntoView({ block: "nearest" });
       this.drawLine();
       this.remembering();
     }

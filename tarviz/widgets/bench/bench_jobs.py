@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,8 +16,11 @@ from tarviz.runners.stage_timer import StageTimer
 from tarviz.widgets.bench.rate_meter import Clock
 from tarviz.widgets.bench.stage_groups import Group, counted, groups
 
-Counts: TypeAlias = Iterator[tuple[int, int]]
+Counts: TypeAlias = Generator[tuple[int, int], None, None]
 """(records, bytes of payload) of each step, as it comes."""
+
+PerItem: TypeAlias = int | Callable[[Any], int] | None
+"""Records of an item: so many, what the function says, or counted (None)."""
 
 RUNNERS = {"eager": "eager", "tf": "tf", "tf.data": "tf"}
 """Name → runner of those that can be measured."""
@@ -40,31 +42,21 @@ class Trial:
     note: str = ""
 
 
-def settings(workers: Iterable[int | None], batch: Iterable[int | None], prefetch: Iterable[int | None]) -> list[dict[str, Any]]:
-    """Every combination, workers changing slowest."""
-    return [{"workers": w, "batch": b, "prefetch": p} for w, b, p in itertools.product(workers, batch, prefetch)]
-
-
 def label(setting: Mapping[str, Any]) -> str:
     """A setting in words: `2 workers × batch 32`."""
-    workers, batch, prefetch = setting.get("workers"), setting.get("batch"), setting.get("prefetch")
+    workers = setting.get("workers")
     parts = [] if workers is None else [f"{workers} worker{'' if workers == 1 else 's'}"]
-    parts += [] if batch is None else [f"batch {batch}"]
-    parts += [] if prefetch is None else [f"prefetch {prefetch}"]
+    parts += [f"{name} {setting[name]}" for name in ("batch", "prefetch") if setting.get(name) is not None]
     return " × ".join(parts) or "as it is"
 
 
 def of_pipeline(pipeline: Pipeline, runner: str, setting: dict[str, Any], clock: Clock, cpu: Clock) -> Trial:
     """The pipeline run by `eager` or `tf`."""
     name = label(setting)
-    if runner == "eager":
-        if setting.get("prefetch") is not None:
-            raise UsageError("The eager runner keeps nothing ready ahead; prefetch is for runner='tf'.", hint="Sweep workers and batch.")
-        return _eager(pipeline, name, setting, clock, cpu)
-    return Trial(f"tf.data, {name}", "tarviz", lambda: _tf(pipeline, setting), setting)
-
-
-def _eager(pipeline: Pipeline, name: str, setting: dict[str, Any], clock: Clock, cpu: Clock) -> Trial:
+    if runner != "eager":
+        return Trial(f"tf.data, {name}", "tarviz", lambda: _tf(pipeline, setting), setting)
+    if setting["prefetch"] is not None:
+        raise UsageError("The eager runner keeps nothing ready ahead; prefetch is for runner='tf'.", hint="Sweep workers and batch.")
     running: list[StageTimer] = []
     workers = setting["workers"] or 0
 
@@ -104,7 +96,7 @@ def _part_of_graph(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
         yield batch, 0
 
 
-def of_iterable(source: Any, per_item: int | Callable[[Any], int] | None) -> Trial:
+def of_iterable(source: Any, per_item: PerItem) -> Trial:
     """Any iterable, or a function that makes one; `per_item` says how many records an item has."""
 
     def start() -> Counts:

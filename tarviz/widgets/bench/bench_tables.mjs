@@ -1,52 +1,31 @@
 // @ts-check
 // The stages and the results of a bench as tables.
 
-import { fill, h } from "../host/core.mjs";
+import { fill, h, table } from "../host/core.mjs";
 import { formatMs, formatRate } from "./figures.mjs";
 
 /** What each stage takes, as bars and as a table. @param {HTMLElement} box @param {any} said */
 export function drawStages(box, said) {
   const { groups, stages } = said;
   if (!groups?.length && !stages?.length) {
-    fill(
-      box,
-      h(
-        "p",
-        { class: "tvz-faint" },
-        said.running ? "" : "The stages of this cannot be seen from outside. The eager runner times each of them.",
-      ),
-    );
-    return;
+    const text = said.running ? "" : "The stages of this cannot be seen from outside. The eager runner times each of them.";
+    return fill(box, h("p", { class: "tvz-faint" }, text));
   }
   const names = [...new Set(stages.map((/** @type {any} */ row) => row[1]))];
   const tint = (/** @type {string} */ name) => `tvz-tint tvz-c${names.indexOf(name) % 10}`;
   const percent = (/** @type {number} */ share) => `${(share * 100).toFixed(share < 0.0995 ? 1 : 0)} %`;
   const bars = groups.map((/** @type {any} */ group) => {
-    const bar = h("div", {
-      class: "tvz-bar-all",
-      role: "img",
-      "aria-label": `${group.name}: ${group.busy.map((/** @type {any} */ [name, share]) => `${name} ${percent(share)}`).join(", ")}, waiting ${percent(group.waiting)}`,
-    });
+    const busy = group.busy.map((/** @type {any} */ [name, share]) => `${name} ${percent(share)}`).join(", ");
+    const label = `${group.name}: ${busy}, waiting ${percent(group.waiting)}`;
+    const bar = h("div", { class: "tvz-bar-all", role: "img", "aria-label": label });
     for (const [name, share] of group.busy) {
       const part = h("span", { class: tint(name), title: `${name} ${percent(share)}` }, share > 0.11 ? name : "");
       part.style.width = `${share * 100}%`;
       bar.append(part);
     }
-    return h(
-      "div",
-      { class: "tvz-group" },
-      h(
-        "div",
-        { class: "tvz-group-name" },
-        h("b", {}, group.name),
-        h(
-          "span",
-          { class: "tvz-faint" },
-          ` busy ${percent(1 - group.waiting)}${group.waits && group.waiting > 0.005 ? `, waits ${group.waits} ${percent(group.waiting)}` : ""}`,
-        ),
-      ),
-      bar,
-    );
+    const waits = group.waits && group.waiting > 0.005 ? `, waits ${group.waits} ${percent(group.waiting)}` : "";
+    const words = h("span", { class: "tvz-faint" }, ` busy ${percent(1 - group.waiting)}${waits}`);
+    return h("div", { class: "tvz-group" }, h("div", { class: "tvz-group-name" }, h("b", {}, group.name), words), bar);
   });
   const most = Math.max(...stages.map((/** @type {any} */ row) => row[2]), 1e-9);
   const rows = stages.map((/** @type {any} */ [, name, ms, share]) => {
@@ -61,27 +40,10 @@ export function drawStages(box, said) {
       h("td", { class: "tvz-ms" }, bar),
     );
   });
-  fill(
-    box,
-    ...bars,
-    h(
-      "table",
-      { class: "tvz-stage-table" },
-      h(
-        "thead",
-        {},
-        h(
-          "tr",
-          {},
-          h("th", {}, "stage"),
-          h("th", { class: "tvz-number" }, "ms a record"),
-          h("th", { class: "tvz-number" }, "share"),
-          h("th", {}),
-        ),
-      ),
-      h("tbody", {}, ...rows),
-    ),
+  const heads = ["stage", "ms a record", "share", ""].map((text, at) =>
+    h("th", { class: at === 1 || at === 2 ? "tvz-number" : undefined }, text),
   );
+  return fill(box, ...bars, table("tvz-stage-table", heads, rows));
 }
 
 /** What was measured: a row a setting, notes, and a sweep as a table of heat. @param {HTMLElement} box @param {any} said */
@@ -108,16 +70,11 @@ export function drawResults(box, said) {
     );
   });
   const heads = ["", "records/s", "±", "payload MB/s", "p50 ms", "p90", "p99", "first batch", "files"];
-  const table = h(
-    "table",
-    { class: "tvz-rows" },
-    h("thead", {}, h("tr", {}, ...heads.map((text, at) => h("th", { class: at && at < 8 ? "tvz-number" : "" }, text)))),
-    h("tbody", {}, ...cells),
-  );
+  const names = heads.map((text, at) => h("th", { class: at && at < 8 ? "tvz-number" : "" }, text));
   const notes = [...(said.against ?? []), ...(said.notes ?? [])].map((text) =>
     h("p", { class: `tvz-note${/SLOWER$/.test(text) ? " tvz-note-bad" : ""}` }, text),
   );
-  fill(box, h("div", { class: "tvz-rows-box" }, table), ...(said.heat ? [heatTable(said.heat)] : []), ...notes);
+  fill(box, h("div", { class: "tvz-rows-box" }, table("tvz-rows", names, cells)), ...(said.heat ? [heatTable(said.heat)] : []), ...notes);
 }
 
 /** @param {any} heat */
@@ -135,20 +92,8 @@ function heatTable({ across, down, name, cells }) {
       }),
     ),
   );
-  return h(
-    "table",
-    { class: "tvz-heat" },
-    h("caption", {}, `records/s by workers × ${name}`),
-    h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        h("th", { class: "tvz-faint" }, `${name} ↓  workers →`),
-        ...across.map((/** @type {string} */ x) => h("th", { class: "tvz-number" }, x)),
-      ),
-    ),
-    h("tbody", {}, ...rows),
-  );
+  const heads = across.map((/** @type {string} */ x) => h("th", { class: "tvz-number" }, x));
+  const found = table("tvz-heat", [h("th", { class: "tvz-faint" }, `${name} ↓  workers →`), ...heads], rows);
+  found.prepend(h("caption", {}, `records/s by workers × ${name}`));
+  return found;
 }

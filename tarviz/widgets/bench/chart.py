@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -38,13 +39,12 @@ def chart(result: BenchResult, line: list[tuple[float, float, float]] | None = N
         FigureCanvasAgg(figure)
         for axes, draw in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
             axes.tick_params(labelsize=8, colors=_SOFT)
-            for side in ("top", "right"):
-                axes.spines[side].set_visible(False)
-            for side in ("left", "bottom"):
-                axes.spines[side].set_color("#c7ccd4")
+            axes.spines[["top", "right"]].set_visible(False)
+            axes.spines[["left", "bottom"]].set_color("#c7ccd4")
             draw(axes, result, rows, line or [])
         if result.verdict:
-            figure.suptitle(_wrapped(_plain(result.verdict), 34 * len(parts) + 10), fontsize=9, color=_INK, x=0.01, ha="left")
+            text = "\n".join(textwrap.wrap(_plain(result.verdict), 34 * len(parts) + 10)[:4])
+            figure.suptitle(text, fontsize=9, color=_INK, x=0.01, ha="left")
         out = io.BytesIO()
         figure.savefig(out, format="png")
         if len(out.getvalue()) <= BUDGET:
@@ -55,9 +55,8 @@ def chart(result: BenchResult, line: list[tuple[float, float, float]] | None = N
 def grid(rows: list[Row]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], float]] | None:
     """Workers, batch sizes (or prefetch, where only that changes) and the rate of each pair; None where there is nothing to sweep."""
     swept = [row for row in rows if row.kind == "tarviz"]
-    across = sorted({row.setting.get("workers") for row in swept}, key=_order)
     down_name = down_of(swept)
-    down = sorted({row.setting.get(down_name) for row in swept}, key=_order)
+    across, down = (sorted({row.setting.get(name) for row in swept}, key=_order) for name in ("workers", down_name))
     if len(swept) < 3 or len(across) * len(down) < 3:
         return None
     best: dict[tuple[Any, Any], float] = {}
@@ -78,19 +77,24 @@ def _order(value: Any) -> float:
     return -1.0 if value is None else float(value)
 
 
-def _draw_rates(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> None:
-    rows = rows[:16]
-    names = [_plain(row.label) for row in rows]
-    margins = [row.margin if math.isfinite(row.margin) else 0.0 for row in rows]
-    colours = [_PEER if row.kind == "peer" else _MARK for row in rows]
-    axes.barh(range(len(rows)), [row.rate for row in rows], xerr=margins, color=colours, ecolor=_SOFT, height=0.62, error_kw={"lw": 1})
-    axes.set_yticks(range(len(rows)), names)
+def _bars(axes: Any, title: str, names: list[str], sizes: list[float], words: list[str], lift: float = 0.0, **style: Any) -> None:
+    """Bars from the top down, each with a word at its end."""
+    axes.barh(range(len(names)), sizes, height=0.62, **style)
+    axes.set_yticks(range(len(names)), map(_plain, names))
     axes.invert_yaxis()
-    top = max(row.rate for row in rows)
-    for at, row in enumerate(rows):
-        axes.text(row.rate + top * 0.02, at - 0.36, per_second(row.rate), va="center", fontsize=7.5, color=_INK)
+    top = max(sizes) or 1.0
+    for at, (size, text) in enumerate(zip(sizes, words, strict=True)):
+        axes.text(size + top * 0.02, at - lift, text, va="center", fontsize=7.5, color=_INK)
     axes.set_xlim(0, top * 1.22)
-    axes.set_title("records/s", fontsize=9, loc="left", color=_INK)
+    axes.set_title(title, fontsize=9, loc="left", color=_INK)
+
+
+def _draw_rates(axes: Any, _result: BenchResult, rows: list[Row], _line: Any) -> None:
+    rows = rows[:16]
+    style = {"xerr": [row.margin if math.isfinite(row.margin) else 0.0 for row in rows], "ecolor": _SOFT, "error_kw": {"lw": 1}}
+    style["color"] = [_PEER if row.kind == "peer" else _MARK for row in rows]
+    rates = [row.rate for row in rows]
+    _bars(axes, "records/s", [row.label for row in rows], rates, list(map(per_second, rates)), 0.36, **style)
 
 
 def _draw_line(axes: Any, result: BenchResult, rows: list[Row], line: list[tuple[float, float, float]]) -> None:
@@ -110,14 +114,9 @@ def _draw_stages(axes: Any, result: BenchResult, _rows: list[Row], _line: Any) -
     stages = result.stages()[:14]
     groups = list(dict.fromkeys(group for group, *_ in stages))
     colours = [_COLOURS[groups.index(group) % len(_COLOURS)] for group, *_ in stages]
-    axes.barh(range(len(stages)), [ms for _, _, ms, _ in stages], color=colours, height=0.62)
-    axes.set_yticks(range(len(stages)), [_plain(name)[:24] for _, name, _, _ in stages])
-    axes.invert_yaxis()
-    top = max((ms for _, _, ms, _ in stages), default=1.0) or 1.0
-    for at, (_, _, ms, share) in enumerate(stages):
-        axes.text(ms + top * 0.02, at, f"{share:.0%}".replace("%", " %"), va="center", fontsize=7.5, color=_INK)
-    axes.set_xlim(0, top * 1.2)
-    axes.set_title("ms a record, share of the thread's time", fontsize=9, loc="left", color=_INK)
+    names, times = [name[:24] for _, name, _, _ in stages], [ms for _, _, ms, _ in stages]
+    shares = [f"{share:.0%}".replace("%", " %") for *_, share in stages]
+    _bars(axes, "ms a record, share of the thread's time", names, times, shares, color=colours)
 
 
 def _draw_heat(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> None:
@@ -141,9 +140,3 @@ def _draw_heat(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> N
 def _plain(text: str) -> str:
     """Text that matplotlib does not take for mathematics."""
     return text.replace("$", "\\$")
-
-
-def _wrapped(text: str, width: int) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width)[:4])

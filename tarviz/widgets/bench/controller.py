@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import itertools
 import logging
 import math
 import threading
@@ -18,11 +19,12 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.viewers.panel import readable
 from tarviz.widgets.bench import bench_jobs, machine
-from tarviz.widgets.bench.bench_jobs import RUNNERS, Trial
+from tarviz.widgets.bench.bench_jobs import RUNNERS, PerItem, Trial
 from tarviz.widgets.bench.chart import chart, down_of, grid
 from tarviz.widgets.bench.peers import of_peer
 from tarviz.widgets.bench.rate_meter import Clock, Meter, line
 from tarviz.widgets.bench.result import BenchResult, Row
+from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import per_second, word
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 
@@ -60,7 +62,7 @@ class BenchRun(Controller):
         vs: Sequence[str] = (),
         cold: bool = False,
         seed: int = 0,
-        per_item: int | Callable[[Any], int] | None = None,
+        per_item: PerItem = None,
         baseline: BenchResult | str | PathLike[str] | None = None,
         fail_below: float = 0.9,
         clock: Clock = time.perf_counter,
@@ -80,7 +82,10 @@ class BenchRun(Controller):
         self._clock = clock
         self.renewed: Callable[[], None] = lambda: None  # hears that it measures again
         self.urls: list[URL] = stream.shards(self.pipeline.urls) if self.pipeline is not None else []
-        self.trials = self._plan(source, RUNNERS[runner], _listed(workers), _listed(batch), _listed(prefetch), list(vs), per_item, cpu)
+        settings = [
+            {"workers": w, "batch": b, "prefetch": p} for w, b, p in itertools.product(_listed(workers), _listed(batch), _listed(prefetch))
+        ]
+        self.trials = self._plan(source, RUNNERS[runner], settings, vs, per_item, cpu)
         self._config = {
             "source": self.title,
             "chain": str(self.pipeline.chain) if self.pipeline is not None else "",
@@ -106,15 +111,7 @@ class BenchRun(Controller):
         self._thread.start()
 
     def _plan(
-        self,
-        source: Any,
-        runner: str,
-        workers: list[int | None],
-        batch: list[int | None],
-        prefetch: list[int | None],
-        peers: list[str],
-        per_item: int | Callable[[Any], int] | None,
-        cpu: Clock,
+        self, source: Any, runner: str, settings: list[dict[str, Any]], peers: Sequence[str], per_item: PerItem, cpu: Clock
     ) -> list[Trial]:
         pipeline = self.pipeline
         if pipeline is None:
@@ -122,11 +119,10 @@ class BenchRun(Controller):
                 raise UsageError("Peers read shards; an iterable has none.", hint="Give shards and a chain.")
             return [bench_jobs.of_iterable(source, per_item)]
         pipeline.plan()  # a chain that does not fit is said at once, not in the middle
-        found = bench_jobs.settings(workers, batch, prefetch)
-        trials = [bench_jobs.of_pipeline(pipeline, runner, setting, self._clock, cpu) for setting in found]
-        if runner == "tf" and len(found) == 1 and pipeline.chain:
-            trials += bench_jobs.stages_of_graph(pipeline, found[0])
-        return trials + [of_peer(name, pipeline, found[0]) for name in peers]
+        trials = [bench_jobs.of_pipeline(pipeline, runner, setting, self._clock, cpu) for setting in settings]
+        if runner == "tf" and len(settings) == 1 and pipeline.chain:
+            trials += bench_jobs.stages_of_graph(pipeline, settings[0])
+        return trials + [of_peer(name, pipeline, settings[0]) for name in peers]
 
     # ---- the work
 
@@ -164,9 +160,8 @@ class BenchRun(Controller):
         if number == 0:
             self._line = line(meter.marks)
             self._group(trial, meter)
-        ending = getattr(counts, "close", None)
-        if ending is not None:
-            ending()
+        if counts is not None:
+            counts.close()
 
     def _group(self, trial: Trial, meter: Meter) -> None:
         self.result.groups = trial.groups()
@@ -247,7 +242,7 @@ class BenchRun(Controller):
             "first": first,
             "verdict": [readable(head), readable(rest)],
             "rows": [_row_message(row) for row in result.rows],
-            "groups": [_group_message(group.to_dict()) for group in result.groups],
+            "groups": [_group_message(group) for group in result.groups],
             "stages": [[threads, readable(word(stage)), ms, share] for threads, stage, ms, share in result.stages()],
             "heat": _heat_message(result.rows),
             "against": [str(each) for each in result.against],
@@ -327,24 +322,14 @@ def _listed(value: Several) -> list[int | None]:
 
 
 def _row_message(row: Row) -> Message:
-    names = ("megabytes", "p50", "p90", "p99", "first_seconds")
-    figures = {name: None if math.isnan(value := row.mean(name)) else value for name in names}
-    rate, margin = row.rate, row.margin
-    return figures | {
-        "label": readable(row.label),
-        "kind": row.kind,
-        "note": row.note,
-        "error": readable(row.error),
-        "cache": row.cache,
-        "rate": rate if math.isfinite(rate) else None,
-        "shown": per_second(rate) if math.isfinite(rate) else "",
-        "margin": margin if math.isfinite(margin) else None,
-        "runs": len(row.runs),
-    }
+    shown = per_second(row.rate) if math.isfinite(row.rate) else ""
+    texts = {name: readable(getattr(row, name)) for name in ("label", "error", "last_op")}
+    return row.to_dict() | texts | {"shown": shown, "runs": len(row.runs)}
 
 
-def _group_message(group: Message) -> Message:
-    return {**group, "busy": [[readable(word(name)), share] for name, share in group["busy"].items()]}
+def _group_message(group: Group) -> Message:
+    found = group.to_dict()
+    return found | {"busy": [[readable(word(name)), share] for name, share in found["busy"].items()]}
 
 
 def _heat_message(rows: Sequence[Row]) -> Message | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -62,21 +62,14 @@ def cached_share(urls: Iterable[URL]) -> float | None:
         if not stores.is_local(url):
             return None
         try:
-            descriptor = os.open(stores.local_path(url), os.O_RDONLY)
+            with open(stores.local_path(url), "rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                for number in range(_SAMPLES if size else 0):
+                    seen += 1
+                    with suppress(BlockingIOError):
+                        there += os.preadv(file.fileno(), [bytearray(1)], size * number // _SAMPLES, os.RWF_NOWAIT)
         except OSError:
             return None
-        try:
-            size = os.fstat(descriptor).st_size
-            for number in range(_SAMPLES if size else 0):
-                seen += 1
-                try:
-                    there += os.preadv(descriptor, [bytearray(1)], size * number // _SAMPLES, os.RWF_NOWAIT)
-                except OSError as error:
-                    if error.errno == errno.EAGAIN:
-                        continue
-                    return None
-        finally:
-            os.close(descriptor)
     return there / seen if seen else None
 
 
@@ -99,9 +92,6 @@ def evict(urls: Iterable[URL]) -> None:
         return
     for url in urls:
         if stores.is_local(url):
-            descriptor = os.open(stores.local_path(url), os.O_RDONLY)
-            try:
-                os.fsync(descriptor) if sys.platform == "linux" else None
-                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(descriptor)
+            with open(stores.local_path(url), "rb") as file:
+                os.fsync(file.fileno()) if sys.platform == "linux" else None
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

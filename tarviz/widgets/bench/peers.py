@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
@@ -14,19 +13,13 @@ from tarviz.read import stream
 from tarviz.runners.eager import collate
 from tarviz.widgets.bench.bench_jobs import Counts, Trial, leading, mean_bytes
 
-NOTES = {
-    "webdataset": "webdataset reads and groups, the ops are the same",
-    "from_generator": "tf.data.Dataset.from_generator over the eager runner, record by record",
-    "tfrecord": "converted before (not counted); TFRecordDataset and parse_example, the ops in the graph",
-}
-"""Name → what is measured."""
-
 
 def of_peer(name: str, pipeline: Pipeline, setting: dict[str, Any]) -> Trial:
-    """One of `NOTES` on the shards of the pipeline, with its ops and selection. `UsageError` for an unknown one."""
-    if name not in _MAKERS:
-        raise UsageError(f"There is no peer {name!r} to compare with.", hint=f"There are {', '.join(NOTES)}.")
-    return Trial(name, "peer", lambda: _MAKERS[name](pipeline, setting), setting, note=NOTES[name])
+    """One of `_PEERS` on the shards of the pipeline, with its ops and selection. `UsageError` for an unknown one."""
+    if name not in _PEERS:
+        raise UsageError(f"There is no peer {name!r} to compare with.", hint=f"There are {', '.join(_PEERS)}.")
+    start, note = _PEERS[name]
+    return Trial(name, "peer", lambda: start(pipeline, setting), setting, note=note)
 
 
 def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
@@ -37,7 +30,8 @@ def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     urls = [str(url) for url in stream.shards(pipeline.urls)]
     size, batch = mean_bytes(pipeline), setting.get("batch")
     values: list[Any] = []
-    for _ in itertools.count():
+    found = True
+    while found:
         found = False
         for number, sample in enumerate(webdataset.WebDataset(urls, shardshuffle=False, empty_check=False)):
             found = True
@@ -52,8 +46,6 @@ def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
                 collate(values)
                 values = []
                 yield batch, int(size * batch)
-        if not found:
-            return
 
 
 def _spec(tf: Any, structure: Any) -> Any:
@@ -94,8 +86,9 @@ def _counted(data: Any, setting: Mapping[str, Any], size: float, batched: bool =
 
 def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     tf = _tensorflow()
-    chain, plan = pipeline.chain, pipeline.plan()
-    for op in chain:
+    ops: list[Any] = list(pipeline.chain)
+    plan = pipeline.plan()
+    for op in ops:
         if not op.lowers:
             raise UsageError(f"{op} has no form in the graph, so TFRecord cannot be compared.", hint="Leave the op out, or this peer.")
     fields = [name for name in plan.fields if plan.needs is None or name in plan.needs]
@@ -103,8 +96,8 @@ def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
 
     def work(record: Any) -> Any:
         values = {**record, "__shard__": tf.constant(""), "__index__": tf.constant(0, tf.int64)}
-        for op in chain:
-            values = _lowered(tf, op, values)
+        for op in ops:
+            values = op.run_tf(values, tf.random.uniform([op.draws], dtype=tf.float64) if op.draws else None)
         return pipeline.select.pick_tf(values)
 
     with tempfile.TemporaryDirectory(prefix="tarviz-bench-") as folder:
@@ -112,7 +105,7 @@ def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
         files = [str(file) for file in raw.convert(Path(folder) / "{}.tfrecord", types=dict.fromkeys(fields, "bytes"), manifest=False)]
         data = tf.data.TFRecordDataset(files).repeat()
         batch = setting.get("batch")
-        if not chain and batch:
+        if not ops and batch:
             whole = data.batch(batch).map(lambda rows: work(tf.io.parse_example(rows, spec)))
             yield from _counted(whole, setting, mean_bytes(pipeline), batched=True)
             return
@@ -121,13 +114,9 @@ def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
         yield from _counted(single, setting, mean_bytes(pipeline))
 
 
-def _lowered(tf: Any, op: Any, values: Any) -> Any:
-    drawn = tf.random.uniform([op.draws], dtype=tf.float64) if op.draws else None
-    return op.run_tf(values, drawn)
-
-
-_MAKERS: dict[str, Callable[[Pipeline, Mapping[str, Any]], Counts]] = {
-    "webdataset": _webdataset,
-    "from_generator": _from_generator,
-    "tfrecord": _tfrecord,
+_PEERS: dict[str, tuple[Callable[[Pipeline, Mapping[str, Any]], Counts], str]] = {
+    "webdataset": (_webdataset, "webdataset reads and groups, the ops are the same"),
+    "from_generator": (_from_generator, "tf.data.Dataset.from_generator over the eager runner, record by record"),
+    "tfrecord": (_tfrecord, "converted before (not counted); TFRecordDataset and parse_example, the ops in the graph"),
 }
+"""Name → how it is run, and what is measured."""

@@ -105,7 +105,6 @@ class Meter:
         seconds = float(times[-1] - times[0])
         came, size = int(records[-1] - records[0]), self._bytes[-1] - self._bytes[start]
         gaps = np.diff(times) * 1000
-        p50, p90, p99 = (float(each) for each in np.percentile(gaps, (50, 90, 99)))
         return Figures(
             came / seconds if seconds > 0 else math.nan,
             _margin(times, records),
@@ -116,9 +115,7 @@ class Meter:
             first,
             self._records[0],
             self.records,
-            p50,
-            p90,
-            p99,
+            *map(float, np.percentile(gaps, (50, 90, 99))),
         )
 
 

@@ -53,8 +53,10 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
         plain = {name: getattr(self, name) for name in ("label", "kind", "setting", "note", "error", "cache", "last_op")}
-        figures = {name: _number(self.mean(name)) for name in ("megabytes", "p50", "p90", "p99", "first_seconds")}
-        return plain | {"rate": _number(self.rate), "margin": _number(self.margin), **figures, "runs": [run.to_dict() for run in self.runs]}
+        figures = {name: self.mean(name) for name in ("megabytes", "p50", "p90", "p99", "first_seconds")}
+        figures |= {"rate": self.rate, "margin": self.margin}
+        known = {name: value if math.isfinite(value) else None for name, value in figures.items()}
+        return plain | known | {"runs": [run.to_dict() for run in self.runs]}
 
     @classmethod
     def of(cls, found: dict[str, Any]) -> Row:
@@ -204,7 +206,7 @@ class BenchResult:
         parts.append(textwrap.fill(self.facts, shutil.get_terminal_size().columns))
         if self.state not in ("done", "running"):
             parts.append(f"{self.state}: what was measured until then")
-        return "\n\n".join(safe_lines(part) for part in parts)
+        return "\n".join(map(safe, "\n\n".join(parts).split("\n")))
 
     @property
     def facts(self) -> str:
@@ -228,11 +230,6 @@ class BenchResult:
         return {"text/plain": str(self), **({"image/png": base64.b64encode(picture).decode()} if picture else {})}
 
 
-def safe_lines(text: str) -> str:
-    """Text whose lines are safe to print."""
-    return "\n".join(safe(line) for line in text.split("\n"))
-
-
 def _cells(row: Row) -> tuple[str, ...]:
     if not row.runs:
         return (row.label, "failed" if row.error else "…", *[""] * 7)
@@ -251,7 +248,3 @@ def _cells(row: Row) -> tuple[str, ...]:
 def _mean(values: Sequence[float]) -> float:
     good = [value for value in values if math.isfinite(value)]
     return sum(good) / len(good) if good else math.nan
-
-
-def _number(value: float) -> float | None:
-    return value if math.isfinite(value) else None

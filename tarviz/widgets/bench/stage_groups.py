@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,7 +52,7 @@ def groups(timer: StageTimer, workers: int) -> list[Group]:
     ]
 
 
-def counted(run: Eager, timer: StageTimer) -> Iterator[tuple[int, int]]:
+def counted(run: Eager, timer: StageTimer) -> Generator[tuple[int, int], None, None]:
     """(records, bytes of payload) of each step of a run; what was read ahead is shared out over the records cut."""
     before, told = 0, 0
     for _ in run:

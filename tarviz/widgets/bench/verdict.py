@@ -33,10 +33,10 @@ def word(stage: str) -> str:
 def verdict(rows: Sequence[Row], groups: Sequence[Group], records: int, cores: int) -> tuple[str, str]:
     """The sentence, its first clause apart: ("decode is the limit", "8.1 of 9.6 ms per record; …")."""
     ours = [row for row in rows if row.kind != "peer" and row.kind != "stage" and math.isfinite(row.rate)]
-    if not ours:
-        return _limit(groups, records, cores)
-    best = max(ours, key=lambda row: row.rate)
     head, rest = _limit(groups, records, cores)
+    if not ours:
+        return head, rest
+    best = max(ours, key=lambda row: row.rate)
     if not head:
         head, rest = _graph_limit(rows) or (f"{per_second(best.rate)} records/s", "")
     parts = [rest, *_workers(ours, cores), *_peers(rows, best)]
@@ -48,10 +48,8 @@ def verdict(rows: Sequence[Row], groups: Sequence[Group], records: int, cores: i
 
 
 def _limit(groups: Sequence[Group], records: int, cores: int) -> tuple[str, str]:
-    if not groups or not records:
-        return "", ""
-    top = max(groups, key=lambda group: group.share)
-    if not top.busy or not sum(top.busy.values()):
+    top = max(groups, key=lambda group: group.share, default=None)
+    if top is None or not records or not sum(top.busy.values()):
         return "", ""
     stage, seconds = max(top.busy.items(), key=lambda pair: pair[1])
     whole = sum(sum(group.busy.values()) for group in groups)
@@ -86,9 +84,7 @@ def graph_stages(rows: Sequence[Row]) -> list[tuple[str, float]]:
     whole = next((row for row in rows if row.kind == "tarviz" and math.isfinite(row.rate)), None)
     if not known or whole is None:
         return []
-    names = [row.label.removeprefix("up to ") for row in known] + ["the last op"]
-    if whole.last_op:
-        names[-1] = whole.last_op
+    names = [*(row.label.removeprefix("up to ") for row in known), whole.last_op or "the last op"]
     times = [1 / row.rate for row in known] + [1 / whole.rate]
     return [(names[0], times[0])] + [(name, max(0.0, now - before)) for name, before, now in zip(names[1:], times, times[1:], strict=False)]
 
@@ -118,11 +114,8 @@ def _workers(rows: Sequence[Row], cores: int) -> list[str]:
 
 
 def _peers(rows: Sequence[Row], best: Row) -> list[str]:
-    return [
-        f"{best.rate / row.rate:.1f}× the rate of {row.label}"
-        for row in rows
-        if row.kind == "peer" and math.isfinite(row.rate) and row.rate > 0
-    ]
+    peers = [row for row in rows if row.kind == "peer" and math.isfinite(row.rate) and row.rate > 0]
+    return [f"{best.rate / row.rate:.1f}× the rate of {row.label}" for row in peers]
 
 
 def _joined(*parts: str) -> str:

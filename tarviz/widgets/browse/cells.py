@@ -26,7 +26,7 @@ Cell = str | float | int | bool | None
 
 def columns(rows: Sequence[Row]) -> list[str]:
     """The columns of records, as paths: texts and classes, the names in their JSON, the sizes of all else; usual ones first."""
-    found: dict[str, int] = {}
+    found: list[str] = []
     wants = []
     for row in rows[:_SAMPLE]:
         for ext, size in row.sizes.items():
@@ -34,9 +34,9 @@ def columns(rows: Sequence[Row]) -> list[str]:
             if kind == "json" and size <= _MOST_BYTES:
                 wants.append(Want(row, ext))
             elif kind in ("text", "cls"):
-                found[_written((ext,))] = found.get(_written((ext,)), 0) + 1
+                found.append(_written((ext,)))
             else:
-                found[f"size({_written((ext,))})"] = found.get(f"size({_written((ext,))})", 0) + 1
+                found.append(f"size({_written((ext,))})")
     for want, blob in zip(wants, payloads(wants), strict=True):
         if isinstance(blob, TarvizError):
             continue
@@ -44,11 +44,9 @@ def columns(rows: Sequence[Row]) -> list[str]:
             tree = json.loads(blob)
         except (ValueError, RecursionError):
             continue
-        for path in _scalars(tree, (want.ext,)):
-            found[_written(path)] = found.get(_written(path), 0) + 1
+        found += map(_written, _scalars(tree, (want.ext,)))
     usual = [name for name in (*roles.LABELS, *roles.CAPTIONS) if name in found]
-    sizes = [name for name in found if name.startswith("size(")]
-    return list(dict.fromkeys([*usual, *(name for name in found if name not in sizes), *sizes]))[:MOST]
+    return list(dict.fromkeys([*usual, *sorted(found, key=lambda name: name.startswith("size("))]))[:MOST]
 
 
 def _scalars(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

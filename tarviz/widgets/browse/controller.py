@@ -23,9 +23,8 @@ from tarviz.widgets.browse.look import Look, RecordRef
 from tarviz.widgets.browse.opened import OpenShards
 from tarviz.widgets.browse.query import Query, Wish
 from tarviz.widgets.browse.record_pane.record_answers import media
-from tarviz.widgets.browse.rows import Row
 from tarviz.widgets.browse.session import ALIVE, Session
-from tarviz.widgets.browse.thumbnails import SIZES, Tile
+from tarviz.widgets.browse.thumbnails import SIZES
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Media, Message
 from tarviz.widgets.map.points import MapPoints
@@ -129,7 +128,7 @@ class Browser(Controller):
         self.changed()
 
     def _marked(self) -> None:
-        self.shards.questions.told()
+        self.shards.rows.touch()
         self.changed()
 
     def beside(self, urls: str) -> Browser:
@@ -166,29 +165,21 @@ class Browser(Controller):
         message, buffers = page.page.first(count)
         look, wish = page.look, page.look.query.wish
         config: Message = {"title": self.title, "px": look.px, "sizes": list(SIZES), "image": look.image, "start": self.start}
-        config |= {"also": list(wish.also), "marked": self.shards.marks.array().tolist()}
-        config |= {
-            "where": wish.where,
-            "sort": wish.sort,
-            "seed": wish.seed,
-            "label": self.shards.labels.chosen or "",
-            "python": page.spec(),
-            "opens": self.opener is not None,
-        }
+        config |= {"where": wish.where, "also": list(wish.also), "sort": wish.sort, "seed": wish.seed}
+        config |= {"label": self.shards.labels.chosen or "", "marked": self.shards.marks.array().tolist()}
+        config |= {"python": page.spec(), "opens": self.opener is not None}
         return {"config": config, "poll": page.poll(), "rows": message}, buffers
 
     def wait(self, count: int, seconds: float) -> bool:
         """Wait until `count` rows show, or all that there are; False when the time was over first."""
-        until = time.monotonic() + seconds
         rows = self.shards.rows
         self.shards.scan.want(count)
+
+        def there() -> bool:
+            return len(self.query) >= count or (rows.finished and (self.query.done or self.query.wish.plain))
+
         with rows.changed:
-            while len(self.query) < count and not (rows.finished and (self.query.done or self.query.wish.plain)):
-                left = until - time.monotonic()
-                if left <= 0:
-                    return False
-                rows.changed.wait(left)
-        return True
+            return rows.changed.wait_for(there, seconds)
 
     def text(self) -> str:
         rows = self.shards.rows
@@ -203,19 +194,14 @@ class Browser(Controller):
             tiles, _ = shards.tiles.get(rows, look.image, look.px)
         except (TarvizError, OSError):
             return b""
+        cells = []
         with shards.scan.calm():
-            return self._sheet(rows, tiles)
-
-    def _sheet(self, rows: list[Row], tiles: list[Tile]) -> bytes:
-        known, overlays = self.shards.labels, self.shards.overlays
-        labels = [known.known(row, known.chosen or "") or "" for row in rows]
-        captions = [" · ".join(filter(None, (label, row.key.rpartition("/")[2]))) for row, label in zip(rows, labels, strict=True)]
-        pairs = zip(tiles, captions, strict=True)
-        cells = [
-            contact_sheet.Cell(painted(tile.picture, tile.over, overlays), tile.reason or tile.text, caption, bool(tile.reason))
-            for tile, caption in pairs
-        ]
-        return contact_sheet.sheet(self.title, status.sentence(self.shards.rows), cells)
+            for row, tile in zip(rows, tiles, strict=True):
+                label = shards.labels.known(row, shards.labels.chosen or "")
+                caption = " · ".join(filter(None, (label, row.key.rpartition("/")[2])))
+                picture = painted(tile.picture, tile.over, shards.overlays)
+                cells.append(contact_sheet.Cell(picture, tile.reason or tile.text, caption, bool(tile.reason)))
+            return contact_sheet.sheet(self.title, status.sentence(shards.rows), cells)
 
     def likely(self) -> Iterator[tuple[str, Message | None]]:
         self.wait(FIRST, 5.0)

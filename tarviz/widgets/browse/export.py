@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
-from tarviz.outputs import TAR_END, Exists, Output, tar_member
+from tarviz.outputs import TAR_END, Exists, Names, Output, tar_member
 from tarviz.widgets.answers import kept
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.cells import cells, columns
@@ -25,14 +25,12 @@ KINDS = ("tar", "csv", "parquet", "txt")
 MOST_BYTES = 512 << 20
 """What a page is given at once."""
 
-_MTIME = 0
-
 
 def members(records: Iterable[Record]) -> Iterator[list[Buffer]]:
     """The pieces of a tar of these records, keys and fields as they are."""
     for record in records:
         for ext in record:
-            yield list(tar_member(f"{record.key}.{ext}", bytes(record[ext]), _MTIME))
+            yield list(tar_member(f"{record.key}.{ext}", bytes(record[ext]), 0))
     yield [TAR_END]
 
 
@@ -61,24 +59,15 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 
-def keys(rows: Iterable[Row]) -> bytes:
-    """One key per line."""
-    return "".join(f"{row.key}\n" for row in rows).encode("utf-8", "surrogateescape")
-
-
-def parquet(questions: Questions, ids: NDArray[np.int64]) -> bytes:
-    """Every column that was made, for these rows."""
-    import pyarrow.parquet as form
-
-    out = io.BytesIO()
-    form.write_table(questions.taken(ids), out)
-    return out.getvalue()
-
-
 def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions, wanted: Sequence[str] | None = None) -> bytes:
-    """Rows as a file of one of `KINDS`; `wanted` are the columns of a CSV (None: those that the records have)."""
+    """Rows as a file of one of `KINDS`, a Parquet with every column that was made; `wanted` are the columns of a CSV (None: those that the
+    records have)."""
     if kind == "parquet":
-        return parquet(questions, ids)
+        import pyarrow.parquet as form
+
+        out = io.BytesIO()
+        form.write_table(questions.taken(ids), out)
+        return out.getvalue()
     chosen = [rows.row(row) for row in ids.tolist()]
     match kind:
         case "tar":
@@ -86,7 +75,7 @@ def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions
         case "csv":
             return table(chosen, columns(chosen) if wanted is None else wanted)
         case "txt":
-            return keys(chosen)
+            return "".join(f"{row.key}\n" for row in chosen).encode("utf-8", "surrogateescape")
     raise UsageError(f"Records are not saved as {kind!r}.", hint=f"There are: {', '.join(KINDS)}.")
 
 
@@ -100,8 +89,8 @@ def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], ques
     if kind not in KINDS:
         raise UsageError(f"{os.fspath(path)!r} does not say what is to be written.", hint=f"End it in .{', .'.join(KINDS)}.")
     if exists == "error":
-        kept.refuse_existing(os.fspath(path))
-    if kind == "tar" and kept.copyable(rows):
+        Names(os.fspath(path)).refuse_taken()
+    if kind == "tar" and all(shard.url != "-" for shard in rows.shards):  # standard input cannot be read once more
         kept.copy(rows, ids, path, questions.options, exists=exists)
         return len(ids)
     with Output(URL(os.fspath(path)), exists=exists) as output:

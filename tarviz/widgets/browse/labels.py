@@ -12,8 +12,8 @@ from tarviz import viewers
 from tarviz.formats.field_path import FieldPath, field_path
 from tarviz.looks import roles
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.query import Fields
-from tarviz.widgets.browse.rows import Row, Want, payloads
+from tarviz.widgets.browse.query import Fields, values
+from tarviz.widgets.browse.rows import Row
 
 _KEPT = 20_000
 _LOOKED_AT = 4  # records that a label is looked for in
@@ -75,18 +75,13 @@ class Labels:
 def _usual(rows: Sequence[Row], shown: Sequence[str]) -> str:
     """The first of the usual places of classes, then of captions, that has a value in one of the rows; "" where none has."""
     fields = {ext for row in rows for ext in row.fields}
-    names = [name for name in (*roles.LABELS, *roles.CAPTIONS) if _root(name, fields)]
-    wants = [Want(row, ext) for row in rows for ext, size in row.sizes.items() if size <= _MOST_BYTES and _asked(ext, names)]
-    read: dict[int, dict[str, bytes]] = {}
-    for want, blob in zip(wants, payloads(wants), strict=True):
-        if isinstance(blob, bytes):
-            read.setdefault(want.row.id, {})[want.ext] = blob
-    for name in names:
+    paths = {name: field_path(name) for name in (*roles.LABELS, *roles.CAPTIONS) if _root(name, fields)}
+    asked = frozenset(ext for path in paths.values() for ext in path.needs if viewers.choose(ext) in ("json", "text", "cls", "bytes"))
+    found = values(rows, asked, _MOST_BYTES)
+    for name, path in paths.items():
         if name in roles.CAPTIONS and _root(name, fields) in shown:
             continue
-        path = field_path(name)
-        values = [path.value(Fields(row, read.get(row.id, {}))) for row in rows]
-        if any(_fits(value, name) for value in values):
+        if any(_fits(path.value(one), name) for one in found):
             return name
     return ""
 
@@ -94,10 +89,6 @@ def _usual(rows: Sequence[Row], shown: Sequence[str]) -> str:
 def _root(name: str, fields: set[str]) -> str:
     """The field a path reads; "" where it is not among `fields`."""
     return next((ext for ext in fields if name == ext or name.startswith(f"{ext}.")), "")
-
-
-def _asked(ext: str, names: Sequence[str]) -> bool:
-    return viewers.choose(ext) in ("json", "text", "cls", "bytes") and any(name == ext or name.startswith(f"{ext}.") for name in names)
 
 
 def _fits(value: Any, name: str) -> bool:

@@ -39,10 +39,10 @@ class OpenShards:
         self.labels = Labels(label, classes)
         shards = tfrecords.as_shards(stores.expand(self.urls)) if self.urls else []  # a page on nothing yet opens others
         self.rows = Rows(shards)
-        self.tiles = Tiles(overlays=self.overlays)
+        self.tiles = Tiles(self.overlays)
         self.questions = Questions(self.rows, options)
-        self.marks = Marks(self.questions.told)
-        self.job = Job(self.questions.told)
+        self.marks = Marks(self.rows.touch)
+        self.job = Job(self.rows.touch)
         self.maps = Maps()
         self.scan = Scan(self.rows, options, cache=cache)
         self.numbers = itertools.count(1)  # of searches: no two pages have one in common

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -86,58 +85,22 @@ def live(text: str, fields: list[str]) -> tuple[StreamCondition | None, Sequence
     return StreamCondition(text), ()
 
 
-def keys_with(words: Sequence[str]) -> StreamCondition | None:
-    """What finds in keys alone the words of a search; None where there are none."""
-    tests = [f"contains(lower(key), lower({quoted_text(word)}))" for word in words]
-    return StreamCondition(" and ".join(tests)) if tests else None
-
-
-class Fields(Mapping[str, Any]):
+class Fields(dict[str, bytes]):
     """A row as a path sees it: sizes and presence from the columns, payloads where they were read."""
 
-    __slots__ = ("_payloads", "_row", "_sizes", "index")
+    __slots__ = ("index", "key", "shard", "sizes")
 
-    def __init__(self, row: Row, payloads: dict[str, bytes]) -> None:
-        self._row = row
-        self._payloads = payloads
-        self._sizes: dict[str, int] | None = None
-        self.index = row.record
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        if self._sizes is None:
-            self._sizes = self._row.sizes
-        return self._sizes
-
-    @property
-    def key(self) -> str:
-        return self._row.key
-
-    @property
-    def shard(self) -> str:
-        return self._row.shard.url
-
-    def __getitem__(self, ext: str) -> Any:
-        found = self._payloads.get(ext)
-        if found is None and ext not in self.sizes:
-            raise KeyError(ext)
-        return found or b""  # unreadable: whatever is asked of it is false
-
-    def __contains__(self, ext: object) -> bool:
-        return ext in self._payloads or ext in self.sizes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.sizes)
-
-    def __len__(self) -> int:
-        return len(self.sizes)
+    def __init__(self, row: Row, payloads: Mapping[str, bytes]) -> None:
+        self.sizes = row.sizes
+        super().__init__({ext: payloads.get(ext, b"") for ext in self.sizes})  # unreadable: whatever is asked of it is false
+        self.key, self.shard, self.index = row.key, row.shard.url, row.record
 
 
-def values(rows: list[Row], needs: frozenset[str]) -> list[Fields]:
-    """The rows as paths see them, the payloads of the fields that are needed read in few ranges."""
+def values(rows: Sequence[Row], needs: frozenset[str], limit: int = 16 << 20) -> list[Fields]:
+    """The rows as paths see them, the payloads of the fields that are needed read in few ranges, none above `limit` bytes."""
     wants = [Want(row, ext) for row in rows for ext in row.sizes if ext in needs]
     read: dict[int, dict[str, bytes]] = {}
-    for want, blob in zip(wants, payloads(wants, limit=16 << 20), strict=True):
+    for want, blob in zip(wants, payloads(wants, limit=limit), strict=True):
         if not isinstance(blob, TarvizError):
             read.setdefault(want.row.id, {})[want.ext] = blob
     return [Fields(row, read.get(row.id, {})) for row in rows]
@@ -159,7 +122,6 @@ class Query:
     by_keys: bool = False  # words are looked for in keys, until all is read
     _ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1024, np.int64))
     boxes: list[Box] = field(default_factory=list)  # one a row found, where each is a box
-    _order: NDArray[np.int64] | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
 
     def start(self) -> Query:
@@ -202,7 +164,7 @@ class Query:
 
     def found_ids(self) -> NDArray[np.int64]:
         """Numbers of all rows found, in their order; nothing where all rows show."""
-        return self._ids[: self.found] if self._order is None else self._order
+        return self._ids[: self.found]
 
     def position(self, row: int) -> int | None:
         """Where a row shows; None where it does not."""
@@ -228,7 +190,7 @@ class Query:
             self.error = DataError(f"The search ended: {type(error).__name__}: {error}.", code="E_INTERNAL")
         self.done = True
         self.seconds = time.monotonic() - begin
-        self._tell()
+        self.rows.touch()
 
     def _scan(self, begin: float) -> None:
         """What the scan knows, as rows arrive."""
@@ -238,21 +200,19 @@ class Query:
             if self._stop.is_set():
                 break
         if self.wish.sort != "order" or self.wish.descending:
-            self._order = self._sorted()
+            self._ids = self._sorted()
 
     def _scan_keys(self) -> None:
         """Words that are looked for in shards not read yet are found in keys as rows arrive: the texts are known when all are read."""
         alone = len(self.wish.conditions) == 1 and self.ordered and not self.wish.keys and self.wish.among is None
-        test = keys_with(self.words) if alone and not self.rows.finished else None
-        if test is None:
+        if not self.words or not alone or self.rows.finished:
             return
+        test = StreamCondition(" and ".join(f"contains(lower(key), lower({quoted_text(word)}))" for word in self.words))
         self.by_keys = True
         for chunk in self._arriving():
-            if self._stop.is_set():
-                break
             self._add(self._fit(chunk, test))
             self.checked += len(chunk)
-            self._tell()
+            self.rows.touch()
         self.by_keys = False
 
     def _ask(self) -> None:
@@ -272,7 +232,7 @@ class Query:
         while not self._stop.is_set():
             finished = self.rows.finished
             if wish.objects is not None and not finished:  # which boxes there are is known when all is read
-                self._wait()
+                self.rows.wait(0.5)
                 continue
             counts = np.array([shard.count for shard in self.rows.shards], np.int64)
             known = (ids & (1 << RECORD_BITS) - 1) < counts[ids >> RECORD_BITS]
@@ -284,18 +244,9 @@ class Query:
                 break
             if self.ordered:
                 self._ids, self.found = ids, int(np.argmin(known))
-                self._tell()
-            self._wait()
+                self.rows.touch()
+            self.rows.wait(0.5)
         self.checked = sum(shard.count for shard in self.rows.shards)
-
-    def _wait(self) -> None:
-        with self.rows.changed:
-            self.rows.changed.wait(0.5)
-
-    def _tell(self) -> None:
-        with self.rows.changed:
-            self.rows.version += 1
-            self.rows.changed.notify_all()
 
     def _arriving(self) -> Iterator[NDArray[np.int64]]:
         """Row numbers of one shard at a time, as scanning finds them, until all are scanned or the search is stopped."""
@@ -337,7 +288,7 @@ class Query:
                 return
         self._add(good)
         self.checked += count
-        self._tell()
+        self.rows.touch()
 
     def _fit(self, ids: NDArray[np.int64], test: StreamCondition) -> NDArray[np.int64]:
         """Those of these rows, all of one shard, that fit; neighbours are asked at once."""

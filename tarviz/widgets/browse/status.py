@@ -60,14 +60,14 @@ def faults(rows: Rows, limit: int = 60) -> list[dict[str, Any]]:
             "code": fault.code,
             "shard": number,
             "offset": fault.offset,
-            "key": readable(_key(fault))[:1200],
+            "key": readable(key_of(fault))[:1200],
             "message": redact(safe(fault.message))[:300],
         }
         for number, fault in found[:limit]
     ]
 
 
-def _key(fault: Fault) -> str:
+def key_of(fault: Fault) -> str:
     """The key of the record a fault is about, as far as its member's name tells."""
     cut = split_name(to_bytes(fault.member)) if fault.member and not fault.key else None
     return fault.key or (to_text(cut[0]) if cut else "")

@@ -16,7 +16,7 @@ from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.model.processors import processors
 from tarviz.widgets.answers.questions import Box
 from tarviz.widgets.browse.rows import Row, Want, payloads
-from tarviz.widgets.panes.overlays import NONE, Over, Overlays
+from tarviz.widgets.panes.overlays import Over, Overlays
 
 SIZES = (96, 160, 256)
 """Sides of a tile in pixels, as the grid offers them."""
@@ -35,6 +35,7 @@ class Tile:
 
 Payloads: TypeAlias = dict[str, bytes]
 _KINDS = ("volume", "cloud", "npy", "video", "audio", "text", "json", "structured", "compressed", "cls")
+_MOST_HELD = 64 << 20  # bytes of tiles that are kept
 _BACK = (36, 38, 43)
 _RIM = 0.1  # of the longer side of a box, around it
 
@@ -53,22 +54,17 @@ def shown_fields(fields: Sequence[str], wanted: str = "") -> tuple[str, ...]:
     if wanted in fields:
         return (wanted,)
     kinds = {ext: viewers.choose(ext) for ext in fields}
-    beside = roles.roles(kinds).beside
-    if beside:
+    if beside := roles.roles(kinds).beside:
         return beside[:4]
-    for kind in _KINDS:
-        for ext in fields:
-            if kinds[ext] == kind:
-                return (ext,)
-    return (fields[0],) if fields else ()
+    ranked = sorted(fields, key=lambda ext: _KINDS.index(kinds[ext]) if kinds[ext] in _KINDS else len(_KINDS))
+    return tuple(ranked[:1])
 
 
 class Tiles:
-    """Makes tiles and keeps up to `limit` bytes of them. Threads may share it."""
+    """Makes tiles and keeps the latest of them. Threads may share it."""
 
-    def __init__(self, limit: int = 64 << 20, overlays: Overlays | None = None) -> None:
-        self.overlays = overlays or Overlays(NONE)
-        self._limit = limit
+    def __init__(self, overlays: Overlays) -> None:
+        self.overlays = overlays
         self._used = 0
         self._kept: OrderedDict[tuple[object, ...], Tile] = OrderedDict()
         self._lock = threading.Lock()
@@ -88,9 +84,7 @@ class Tiles:
             asked |= {(at, ext): Want(rows[at], ext) for ext in (*plan.fields, *plan.over)}
         asked |= {(at, ext): Want(row, ext) for at, row in enumerate(rows) for ext in row.fields if ext in needs}
         blobs = dict(zip(asked, payloads(asked.values()), strict=True))
-        made = self._pool.map(
-            lambda item: self._tile(rows[item[0]], item[1], {e: b for (a, e), b in blobs.items() if a == item[0]}, size), plans.items()
-        )
+        made = self._pool.map(lambda at: self._tile(rows[at], plans[at], {e: b for (a, e), b in blobs.items() if a == at}, size), plans)
         for at, tile in zip(plans, made, strict=True):
             found[at] = tile
             self._keep(keys[at], tile)
@@ -131,7 +125,7 @@ class Tiles:
         with self._lock:
             self._kept[key] = tile
             self._used += _weight(tile)
-            while self._used > self._limit and len(self._kept) > 1:
+            while self._used > _MOST_HELD and len(self._kept) > 1:
                 _, old = self._kept.popitem(last=False)
                 self._used -= _weight(old)
 
@@ -168,10 +162,10 @@ def made_of(
     if len(tiles) > 1:
         return _side_by_side(tiles, size)
     tile = tiles[0]
-    if not plan.over or not tile.picture:
+    if not plan.over or not tile.picture or not isinstance(picture := blobs[tile.ext], bytes):
         return tile
     found = {ext: blob for ext in plan.over if isinstance(blob := blobs[ext], bytes)}
-    over = overlays.over(found, tile.ext, *_size(blobs[tile.ext], tile.ext), size)
+    over = overlays.over(found, tile.ext, *viewers.picture_size(picture, tile.ext), size)
     return replace(tile, over=over) if over else tile
 
 
@@ -226,13 +220,6 @@ def _cut(ext: str, blob: bytes | TarvizError | None, box: Box, size: int) -> Til
         return Tile(ext, reason=f"E_DECODE: {safe(str(error))}"[:300])
     part.thumbnail((size, size))
     return Tile(ext, picture=encode(part, "JPEG", 85) if part.mode in ("L", "RGB") else encode(part, "PNG"))
-
-
-def _size(blob: bytes | TarvizError, ext: str) -> tuple[int, int]:
-    """Width and height of a picture, (0, 0) where it is none."""
-    if not isinstance(blob, bytes):
-        return 0, 0
-    return viewers.picture_size(blob, ext)
 
 
 def _weight(tile: Tile) -> int:

@@ -47,8 +47,7 @@ class TileRows(Answers):
             tiles = self.tiles.boxes(rows, boxes, px)
         for at, (row, box, tile) in enumerate(zip(rows, boxes, tiles, strict=True)):
             label = " ".join(filter(None, (box.label, "" if box.score is None else f"{box.score:.2f}")))
-            item = self._item(row, tile, readable(label[:200]), buffers) | {"box": start + at}
-            shown.append(item)
+            shown.append(self._item(row, tile, readable(label[:200]), buffers) | {"box": start + at})
         found: Message = {"query": query.number, "ordered": query.ordered, "start": start, "rows": shown, "label": None, "px": px}
         return found | {"colours": {}}, buffers
 

@@ -29,6 +29,9 @@ from tarviz.widgets.panes.overlays import Over, Overlays
 KEPT = 768 << 20
 """Bytes of values kept for the stage; what comes later keeps its thumbnail only."""
 
+SIDE = 144
+"""Pixels a side of a thumbnail."""
+
 EAGER = "eager"
 TITLES = {"tf": "tf.data", "eager": "eager", "ray_data": "Ray Data"}
 SENTENCES = {
@@ -130,9 +133,9 @@ class Room:
         return value
 
 
-def original(record: Values, ext: str, room: Room, side: int, overlays: Overlays) -> StepTile:
+def original(record: Values, ext: str, room: Room, overlays: Overlays) -> StepTile:
     """The record before any op, as the field `ext` shows it."""
-    tile = _tile("", (ext,) if ext else (), record, ext, room, side)
+    tile = _tile("", (ext,) if ext else (), record, ext, room)
     tile.over = Overlaid(overlays, Chain()).over(record, ext)
     return tile
 
@@ -148,7 +151,7 @@ def first_field(chains: Sequence[Chain], record: Mapping[str, Any]) -> str:
     return next((name for name in names if choose(name) == "image"), names[0] if names else "")
 
 
-def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side: int, overlays: Overlays) -> Strip:
+def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, overlays: Overlays) -> Strip:
     """The chain of a column over one record, in one pass. An op that fails ends the strip with a tile that says why."""
     strip = Strip([])
     overlaid = Overlaid(overlays, column.chain)
@@ -156,7 +159,7 @@ def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, side
     for at, step in enumerate(column.chain.trace(record, column.seed, epoch)):
         ext = _standing(step, ext)
         strip.seconds += step.seconds
-        tile = _tile(str(step.op.without(column.chain.ops[:at])), step.fields, step.record, ext, room, side)
+        tile = _tile(str(step.op.without(column.chain.ops[:at])), step.fields, step.record, ext, room)
         tile.drawn, tile.seconds, tile.error = step.drawn, step.seconds, step.error
         if step.error is not None:
             tile.value, tile.picture, tile.look, tile.text = None, b"", ShownValue(""), ""
@@ -179,22 +182,15 @@ def _standing(step: Step, before: str) -> str:
     return first_field((), step.record)
 
 
-def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room, side: int) -> StepTile:
+def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room) -> StepTile:
     value = record.get(ext)
     look = shown(value) if ext in record else ShownValue("", text="no fields")
-    picture, text = thumbnail(value, look, record, ext, side) if ext in record else (b"", look.text)
+    picture, text = thumbnail(value, look, record, ext, SIDE) if ext in record else (b"", look.text)
     return StepTile(op, fields, ext, "", 0.0, room.keep(value), replace(look, pixels=None), picture, text)
 
 
 def elsewhere(
-    column: Column,
-    records: Sequence[Values],
-    exts: Sequence[str],
-    eager: Sequence[Strip | None],
-    epoch: int,
-    room: Room,
-    side: int,
-    overlays: Overlays,
+    column: Column, records: list[Values], exts: list[str], eager: Sequence[Strip | None], epoch: int, room: Room, overlays: Overlays
 ) -> Iterator[tuple[int, Strip]]:
     """What another runner makes of the records: their numbers and one-tile strips, with the difference to the eager ones.
 
@@ -213,9 +209,9 @@ def elsewhere(
                 pipeline = Pipeline(urls[begin:], column.chain, seed=column.seed, strict=False)
                 for values in plugins.load("runners", column.runner).run(pipeline, epoch=epoch):
                     spent = 0.0 if started is None else time.perf_counter() - started
-                    result = {**{name: records[number][name] for name in ("__key__", "__shard__")}, **_plain(values)}
-                    strip = _whole(column, result, exts[number], eager[number], spent, room, side)
+                    result = {name: records[number][name] for name in ("__key__", "__shard__")} | _plain(values)
                     ours = eager[number]
+                    strip = _whole(column, result, exts[number], ours, spent, room)
                     if ours is not None and ours.tiles and ours.tiles[-1].over:
                         strip.tiles[0].over = Overlaid(overlays, column.chain).over(_drawable(result), strip.tiles[0].ext)
                     yield number, strip
@@ -248,9 +244,9 @@ def _plain(values: Any) -> Values:
     return plain | ({"__key__": key.decode("utf-8", "surrogateescape")} if isinstance(key, bytes) else {})
 
 
-def _whole(column: Column, result: Values, ext: str, eager: Strip | None, seconds: float, room: Room, side: int) -> Strip:
+def _whole(column: Column, result: Values, ext: str, eager: Strip | None, seconds: float, room: Room) -> Strip:
     shows = ext if ext in result else first_field((), result)
-    tile = _tile(f"{column.title}: the whole chain", (), result, shows, room, side)
+    tile = _tile(f"{column.title}: the whole chain", (), result, shows, room)
     strip = Strip([tile], seconds, result)
     if eager is not None and eager.record is not None:
         strip.difference = largest_difference(eager.record, result)
@@ -263,32 +259,24 @@ def _drawable(result: Values) -> Values:
 
 
 def _failed(column: Column, error: Exception) -> Strip:
-    known = error if isinstance(error, TarvizError) else _told(column, error)
-    tile = StepTile(f"{column.title}: the whole chain", (), "", "", 0.0, None, ShownValue(""), b"", "", known)
-    return Strip([tile], error=known)
-
-
-def _told(column: Column, error: Exception) -> TarvizError:
-    text = next((line for line in str(error).splitlines() if line.strip()), "")
-    return DataError(safe(f"{column.title} failed: {type(error).__name__}: {text}")[:400], code="E_OP")
+    if not isinstance(error, TarvizError):
+        text = next((line for line in str(error).splitlines() if line.strip()), "")
+        error = DataError(safe(f"{column.title} failed: {type(error).__name__}: {text}")[:400], code="E_OP")
+    tile = StepTile(f"{column.title}: the whole chain", (), "", "", 0.0, None, ShownValue(""), b"", "", error)
+    return Strip([tile], error=error)
 
 
 def largest_difference(ours: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:
     """The largest absolute difference of any number in fields that both have; infinite where shapes or other values differ."""
-    largest: float | None = None
-    for name in names_of(ours):
-        if name in other:
-            largest = max(largest or 0.0, _difference(ours[name], other[name]))
-    return largest
+    return max((_difference(ours[name], other[name]) for name in names_of(ours) if name in other), default=None)
 
 
 def _difference(ours: Any, other: Any) -> float:
     a, b = np.asarray(ours), np.asarray(other)
     if a.dtype.kind not in "buif" or b.dtype.kind not in "buif":
-        same = _raw(ours) == _raw(other)
-        return 0.0 if same else float("inf")
+        return 0.0 if _raw(ours) == _raw(other) else math.inf
     if a.shape != b.shape:
-        return float("inf")
+        return math.inf
     return float(np.max(apart(a, b))) if a.size else 0.0
 
 

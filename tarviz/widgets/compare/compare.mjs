@@ -1,7 +1,7 @@
 // @ts-check
 // Chains compared (controller: Compare in tarviz/widgets/compare/controller.py): a strip of tiles for every chain and record, a stage for two of them.
 
-import { bindKeys, copyText, drawnBy, fill, focusedBeside, h, later, pictureType, BlobCache } from "../host/core.mjs";
+import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, pictureType, BlobCache } from "../host/core.mjs";
 import { asView, isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
 import { Layers } from "../panes/overlay.mjs";
 import { chainRows } from "./chain_rows.mjs";
@@ -81,8 +81,6 @@ export class CompareView {
   /** @param {HTMLElement} el */
   build(el) {
     const { signal, config } = this;
-    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
-      h("button", { title, onclick: act }, text);
     this.lastButton = button("last step only", "all steps of each chain, or the last only (l)", () => this.toggleLast());
     this.timeButton = button("fastest first", "order of the chains: as given, or by time (t)", () => this.sort());
     this.allButton = button("new seeds", "draw anew for all chains (R)", () => this.changes.reroll(null));

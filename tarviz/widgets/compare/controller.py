@@ -48,7 +48,6 @@ _NOT_BESIDE = ("eager", "torch", "indexed")  # itself, and what gives the same b
 MOST = 32
 """Records that are compared at most."""
 
-SIDE = 144
 _AT_FIRST = 1.0  # seconds that the first picture waits for steps
 
 
@@ -134,7 +133,7 @@ class Compare(Controller):
     def _put(self, record: Record) -> None:
         values = unpack(record)
         ext = self.field if self.field in values else first_field([column.chain for column in self.columns], values)
-        tile = original(values, ext, self._room, SIDE, self.overlays)
+        tile = original(values, ext, self._room, self.overlays)
         with self.changed:
             self.records.append(values)
             self.originals.append(tile)
@@ -187,7 +186,7 @@ class Compare(Controller):
         """One strip, or a whole column of another runner; called by the thread."""
         if not self._closed and turn == column.turn:
             if column.runner == EAGER:
-                strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, SIDE, self.overlays)
+                strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, self.overlays)
                 self._keep(column, record, strip)
             else:
                 self._elsewhere(column)
@@ -201,7 +200,7 @@ class Compare(Controller):
         eager = next(other for other in self.columns if other.name == column.name and other.runner == EAGER)
         shows = [strip.tiles[-1] if strip and strip.tiles else tile for strip, tile in zip(eager.strips, self.originals, strict=True)]
         exts = [tile.ext for tile in shows]
-        for number, strip in elsewhere(column, self.records, exts, eager.strips, self.epoch, self._room, SIDE, self.overlays):
+        for number, strip in elsewhere(column, self.records, exts, eager.strips, self.epoch, self._room, self.overlays):
             self._keep(column, number, strip)
             if self._closed:
                 return
@@ -257,8 +256,7 @@ class Compare(Controller):
     @rpc
     def difference(self, record: int, a: Sequence[int], b: Sequence[int]) -> Message:
         """How two steps of a record, each as [column, step], differ: in their values where the dtype is the same, else as shown."""
-        one, other = (self._tile(record, int(at[0]), int(at[1])).value for at in (a, b))
-        return differing(one, other)
+        return differing(*(self._tile(record, int(at[0]), int(at[1])).value for at in (a, b)))
 
     @rpc
     def reroll(self, column: int | None = None) -> Message:
@@ -324,19 +322,16 @@ class Compare(Controller):
         return contact_sheet.sheet(self.title, self.status, cells, columns=width)
 
     def likely(self) -> Iterator[tuple[str, Message | None]]:
-        columns = [(number, column) for number, column in enumerate(self.columns) if column.strips]
+        later = []
         for record in range(len(self.records)):
             yield "step", {"record": record, "column": 0, "step": -1}
-            for number, column in columns:
+            for number, column in enumerate(self.columns):
                 strip = column.strips[record]
                 last = len(strip.tiles) - 1 if strip is not None else -1
-                yield "step", {"record": record, "column": number, "step": last}
-                yield "difference", {"record": record, "a": [0, -1], "b": [number, last]}
-        for record, (number, column) in itertools.product(range(len(self.records)), columns):
-            strip = column.strips[record]
-            for step in range(len(strip.tiles) - 1 if strip is not None else 0):
-                yield "step", {"record": record, "column": number, "step": step}
-                yield "difference", {"record": record, "a": [0, -1], "b": [number, step]}
+                later += [(record, number, step) for step in range(last)]
+                yield from _looked_at(record, number, last)
+        for place in later:
+            yield from _looked_at(*place)
 
     def close(self) -> None:
         self._closed = True
@@ -381,6 +376,11 @@ class Compare(Controller):
         except IndexError:
             pass
         raise UsageError("There is no such step (any more).")
+
+
+def _looked_at(record: int, column: int, step: int) -> Iterator[tuple[str, Message]]:
+    yield "step", {"record": record, "column": column, "step": step}
+    yield "difference", {"record": record, "a": [0, -1], "b": [column, step]}
 
 
 def _work(jobs: queue.SimpleQueue[tuple[Column, int, int] | None], owner: weakref.ref[Compare]) -> None:

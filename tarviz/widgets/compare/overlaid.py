@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from tarviz import viewers
 from tarviz.looks import shapes
 from tarviz.looks.shapes import Frame, Shape
-from tarviz.model.errors import TarvizError
 from tarviz.ops.base import Op, names_of
 from tarviz.ops.chains import Chain
 from tarviz.ops.resize import Resize
 from tarviz.ops.values.geometric import CarryingOp
-from tarviz.viewers.image import open_picture
 from tarviz.widgets.panes.overlays import Over, Overlays
 
 _SIDE = 320  # pixels a side of a mask
@@ -81,13 +80,8 @@ def _places(shape: Shape) -> list[float]:
 def _size(value: Any, ext: str) -> tuple[int, int] | None:
     if isinstance(value, np.ndarray):
         return (value.shape[0], value.shape[1]) if value.ndim in (2, 3) and min(value.shape[:2]) > 1 else None
-    if not isinstance(value, bytes | bytearray | memoryview):
-        return None
-    try:
-        picture = open_picture(memoryview(value), ext)
-    except (TarvizError, OSError, SyntaxError, ValueError, EOFError):
-        return None
-    return picture.height, picture.width
+    width, height = viewers.picture_size(memoryview(value), ext) if isinstance(value, bytes | bytearray | memoryview) else (0, 0)
+    return (height, width) if width else None
 
 
 def _shapes(value: Any, form: str, size: tuple[int, int]) -> list[Shape]:

@@ -64,7 +64,7 @@ export class Stage {
       this.probe,
       this.words,
     );
-    this.listen(signal);
+    this.listen();
     this.still = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
     const timer = setInterval(() => {
       if (this.mode !== "blink" || this.still || !this.root.isConnected) return;
@@ -78,8 +78,7 @@ export class Stage {
     this.drawButtons();
   }
 
-  /** @param {AbortSignal} signal */
-  listen(signal) {
+  listen() {
     const point = (/** @type {any} */ event) => {
       const box = this.canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
@@ -91,39 +90,27 @@ export class Stage {
         event.preventDefault();
         this.zoom(Math.exp(-event.deltaY * 0.0016), point(event));
       },
-      { signal, passive: false },
+      { passive: false },
     );
-    this.canvas.addEventListener("dblclick", () => (this.view.zoom === 1 ? this.zoom(4) : this.fit()), { signal });
-    this.canvas.addEventListener(
-      "pointerdown",
-      (/** @type {PointerEvent} */ event) => {
-        this.canvas.setPointerCapture(event.pointerId);
-        this.wiping = this.mode === "wipe" && !event.shiftKey;
-        if (this.wiping) this.wipe(point(event).x / this.room().width);
-      },
-      { signal },
-    );
-    this.canvas.addEventListener(
-      "pointermove",
-      (/** @type {PointerEvent} */ event) => {
-        if (!(event.buttons & 1)) return this.tell(point(event));
-        if (this.wiping) return this.wipe(point(event).x / this.room().width);
-        const a = this.sides[0].bitmap;
-        if (!a) return undefined;
-        const { scale } = placed(a, this.half(), this.view);
-        this.view.x -= event.movementX / (a.width * scale);
-        this.view.y -= event.movementY / (a.height * scale);
-        return this.draw();
-      },
-      { signal },
-    );
-    this.canvas.addEventListener(
-      "pointerleave",
-      () => {
-        this.probe.textContent = "\u200b";
-      },
-      { signal },
-    );
+    this.canvas.addEventListener("dblclick", () => (this.view.zoom === 1 ? this.zoom(4) : this.fit()));
+    this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
+      this.canvas.setPointerCapture(event.pointerId);
+      this.wiping = this.mode === "wipe" && !event.shiftKey;
+      if (this.wiping) this.wipe(point(event).x / this.room().width);
+    });
+    this.canvas.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => {
+      if (!(event.buttons & 1)) return this.tell(point(event));
+      if (this.wiping) return this.wipe(point(event).x / this.room().width);
+      const a = this.sides[0].bitmap;
+      if (!a) return undefined;
+      const { scale } = placed(a, this.half(), this.view);
+      this.view.x -= event.movementX / (a.width * scale);
+      this.view.y -= event.movementY / (a.height * scale);
+      return this.draw();
+    });
+    this.canvas.addEventListener("pointerleave", () => {
+      this.probe.textContent = "\u200b";
+    });
   }
 
   state() {
@@ -204,16 +191,9 @@ export class Stage {
     });
     fill(
       this.names,
-      ...["A", "B"].flatMap((letter, at) => {
-        const side = this.sides[at].side;
-        return [
-          h(
-            "span",
-            { class: `tvz-cut tvz-stage-name tvz-stage-${letter.toLowerCase()}`, title: side?.mapping ? `shown ${side.mapping}` : "" },
-            h("b", {}, letter),
-            ` ${side?.title ?? ""}`,
-          ),
-        ];
+      ...[a, b].map(({ mapping, title }, at) => {
+        const name = { class: `tvz-cut tvz-stage-name tvz-stage-${"ab"[at]}`, title: mapping ? `shown ${mapping}` : "" };
+        return h("span", name, h("b", {}, "AB"[at]), ` ${title}`);
       }),
     );
     const over = b.over ?? a.over;
@@ -369,17 +349,8 @@ export class Stage {
     const values = this.sides.map(({ bitmap }, number) => {
       if (!bitmap || !this.tip) return "";
       this.tip.clearRect(0, 0, 1, 1);
-      this.tip.drawImage(
-        bitmap,
-        Math.floor((column / a.width) * bitmap.width),
-        Math.floor((line / a.height) * bitmap.height),
-        1,
-        1,
-        0,
-        0,
-        1,
-        1,
-      );
+      const [left, top] = [Math.floor((column / a.width) * bitmap.width), Math.floor((line / a.height) * bitmap.height)];
+      this.tip.drawImage(bitmap, left, top, 1, 1, 0, 0, 1, 1);
       return `${"AB"[number]} ${[...this.tip.getImageData(0, 0, 1, 1).data.slice(0, 3)].join(" ")}`;
     });
     this.probe.textContent = `(${column}, ${line}) ${values.filter(Boolean).join(" · ")} · ${Math.round(scale * 100)} %`;

@@ -44,9 +44,8 @@ def milliseconds(seconds: float | None) -> str:
     if seconds is None:
         return ""
     value = seconds * 1000
-    return (
-        f"{value:.0f} ms" if value >= 100 else f"{value:.1f} ms" if value >= 10 else f"{value:.2f} ms" if value >= 1 else f"{value:.3f} ms"
-    )
+    digits = sum(value < limit for limit in (100, 10, 1))
+    return f"{value:.{digits}f} ms"
 
 
 def apart(difference: float | None) -> str:

@@ -22,7 +22,6 @@ Pixels = NDArray[np.uint8]
 _TEXT = 240
 _CLIPPED = 0.05
 _MAX_SHOWN = 16_000_000  # pixels; beyond, every n-th is taken
-_BAD = np.array((255, 0, 200), np.uint8)  # where a value is not a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +61,6 @@ def shown(value: Any) -> ShownValue:
 
 def limits(array: NDArray[Any]) -> tuple[float, float, int]:
     """Lowest and highest number, and how many values are none (NaN, infinite)."""
-    if array.dtype.kind != "f":
-        return float(array.min()), float(array.max()), 0
     low, high = float(array.min()), float(array.max())  # NaN and infinity come through
     if math.isfinite(low) and math.isfinite(high):
         return low, high, 0
@@ -105,14 +102,12 @@ def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str
         if high > 255 or low < 0:
             shades, tone = tones.shade(planes[:, :, 0])  # as tile and pane show it
             return shades[:, :, None], f"{number(tone.low)}…{number(tone.high)} as dark…bright"
-    if planes.dtype == np.uint8:
-        return planes, "as it is"
     if planes.dtype == np.bool_:
         return planes.astype(np.uint8) * np.uint8(255), "×255"
+    if planes.dtype.kind in "ui" and low >= 0 and high <= 255:
+        return planes.astype(np.uint8, copy=False), "as it is"
     real = planes.astype(np.float32, copy=False)
     if planes.dtype.kind in "ui":
-        if low >= 0 and high <= 255:
-            return planes.astype(np.uint8), "as it is"
         return _stretched(real, low, high)
     bad = ~np.isfinite(real)
     outside = float(np.mean((real < -1e-6) | (real > 1 + 1e-6)))
@@ -126,7 +121,7 @@ def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str
     if bad.any():
         if pixels.shape[2] == 1:
             pixels = np.repeat(pixels, 3, axis=2)
-        pixels[bad.any(axis=2), :3] = _BAD
+        pixels[bad.any(axis=2), :3] = tones.BAD
         mapping += f", NaN pink ({_percent(float(bad.mean()))})"
     return pixels, mapping
 
@@ -155,8 +150,8 @@ def number(value: float) -> str:
 
 
 def _line(array: NDArray[Any]) -> str:
-    flat = array.reshape(-1)[:12].tolist()
-    return f"{' '.join(number(float(item)) for item in flat)} …" if array.size > 12 else " ".join(number(float(item)) for item in flat)
+    text = " ".join(number(float(item)) for item in array.reshape(-1)[:12].tolist())
+    return f"{text} …" if array.size > 12 else text
 
 
 def _words(value: Any) -> str:

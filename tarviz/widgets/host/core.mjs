@@ -21,6 +21,12 @@ export function h(tag, properties = {}, ...children) {
   return element;
 }
 
+/** @param {string} text @param {string} title @param {() => void} act @param {Record<string, any>} [more] other properties */
+export const button = (text, title, act, more = {}) => h("button", { title, onclick: act, ...more }, text);
+
+/** A table. @param {string} kind its class @param {Node[]} heads @param {Node[]} rows */
+export const table = (kind, heads, rows) => h("table", { class: kind }, h("thead", {}, h("tr", {}, ...heads)), h("tbody", {}, ...rows));
+
 /** What has the keys, in the document or the shadow an element lives in. @param {Element} element @returns {HTMLElement | null} */
 export const focusedBeside = (element) => /** @type {any} */ (element.getRootNode()).activeElement ?? null;
 
@@ -140,6 +146,10 @@ export function keyName(event) {
   return (event.ctrlKey ? "Ctrl+" : "") + (event.metaKey ? "Meta+" : "") + (event.altKey ? "Alt+" : "") + name;
 }
 
+/** Whether letters are text where they are typed. @param {Event} event */
+export const isTyping = ({ target }) =>
+  target instanceof HTMLInputElement || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement;
+
 /**
  * Keys of a widget. They never reach a notebook around it; what is not bound keeps its meaning in the browser (Tab, Ctrl+F).
  * @param {HTMLElement} root
@@ -152,11 +162,7 @@ export function bindKeys(root, act, signal) {
     "keydown",
     (event) => {
       if (!document.documentElement.hasAttribute("data-tarviz-page")) event.stopPropagation();
-      const typing =
-        event.target instanceof HTMLInputElement ||
-        event.target instanceof HTMLTextAreaElement ||
-        event.target instanceof HTMLSelectElement;
-      if (typing && event.key !== "Escape") return;
+      if (isTyping(event) && event.key !== "Escape") return;
       if (act(keyName(event), event)) event.preventDefault();
     },
     { signal },

@@ -6,19 +6,11 @@ Until then the view asks for news. In a run that nobody watches (nbclient, nbcon
 from __future__ import annotations
 
 import threading
-from typing import Any, Protocol
+from typing import Any
 
 from tarviz.widgets.host.view import View
 
 _PATIENCE = 120.0  # seconds that a deck waits for work begun in its cells
-
-
-class Working(Protocol):
-    """A controller that works in the background."""
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait until it is done; False when the time was over first."""
-        ...
 
 
 def watched() -> bool:
@@ -43,8 +35,7 @@ class LiveView(View):
 
     def _ipython_display_(self, **_: Any) -> None:
         if not watched():
-            self.wait()
-            self.renew()
+            self._finish()
         done = self.wait(0)
         super()._ipython_display_()
         if not done:
@@ -52,9 +43,8 @@ class LiveView(View):
 
     def follow(self) -> None:
         """Bring what is saved up to date when it is done."""
+        threading.Thread(target=self._finish, name="tarviz-follow", daemon=True).start()
 
-        def work() -> None:
-            self.wait()
-            self.renew()
-
-        threading.Thread(target=work, name="tarviz-follow", daemon=True).start()
+    def _finish(self) -> None:
+        self.wait()
+        self.renew()

@@ -15,7 +15,8 @@ import threading
 import time
 from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+from socketserver import ThreadingTCPServer
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -53,9 +54,7 @@ class Page:
         self.host = host
         self.port = int(self._server.server_address[1])
         shown = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host
-        self.hosts = {f"{shown}:{self.port}", f"localhost:{self.port}", f"127.0.0.1:{self.port}"} | (
-            {f"{host}:{self.port}"} if host else set()
-        )
+        self.hosts = {f"{name}:{self.port}" for name in (shown, host, "localhost", "127.0.0.1") if name}
         self.origin = f"http://{shown}:{self.port}"
         self.url = f"{self.origin}/?token={self.token}"
         self.cookie = f"tarviz_{self.port}"
@@ -109,9 +108,10 @@ class Page:
         self.close()
 
 
-class _Server(ThreadingHTTPServer):
+class _Server(ThreadingTCPServer):  # not HTTPServer, which asks DNS for the machine's name
     daemon_threads = True
     block_on_close = False
+    allow_reuse_address = True
 
     def __init__(self, address: tuple[str, int], page: Page) -> None:
         self.page = page
@@ -131,13 +131,6 @@ class _Server(ThreadingHTTPServer):
         for connection in list(self._open):
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-
-    def server_bind(self) -> None:
-        # HTTPServer.server_bind asks DNS for the machine's name; this page does without it
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.socket.bind(self.server_address)
-        self.server_address = self.socket.getsockname()
-        self.server_name, self.server_port = "tarviz", self.server_address[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away in the middle is not an event; anything else is a line in the log."""

@@ -33,10 +33,6 @@ def rpc(method: Method) -> Method:
     return method
 
 
-class OvertakenError(Exception):
-    """A request that was overtaken by a later one before its work was done."""
-
-
 @dataclass(frozen=True, slots=True)
 class Media:
     """A payload to be played or saved: `read(offset, length)` gives its bytes, fewer only at its end."""
@@ -125,8 +121,6 @@ def error_message(error: BaseException) -> Message:
     if isinstance(error, TarvizError):
         message = redact(safe(error.message))
         return {"type": type(error).__name__, "msg": message, "hint": redact(safe(error.hint or "")), "code": error.code}
-    if isinstance(error, OvertakenError):
-        return {"type": "Overtaken", "msg": "overtaken by a later request", "hint": "", "code": "cancelled"}
     log.debug("a request failed", exc_info=error)
     return {"type": type(error).__name__, "msg": redact(safe(str(error)))[:500], "hint": "", "code": "E_INTERNAL"}
 

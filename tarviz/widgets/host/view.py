@@ -89,7 +89,8 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
                 self._cancelled.clear()
             self._cancelled.add(content.get("id"))
         elif kind == "tvz:state" and isinstance(content.get("state"), dict):
-            self._remember(content["state"], session_of(content))
+            self.controller.remember(content["state"], session_of(content))
+            self._state = content["state"]
         elif kind == "tvz:req":
             self._threads.submit(self._answer, dict(content))
 
@@ -100,10 +101,6 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
         message, buffers = answer(self.controller, request)
         with self._sending:
             self.send(message, buffers=[bytes(buffer) for buffer in buffers])
-
-    def _remember(self, state: dict[str, Any], session: str = "") -> None:
-        self.controller.remember(state, session)
-        self._state = state
 
     def close(self) -> None:
         """Let go of threads, files and the view."""
@@ -141,10 +138,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
             log.debug("the picture could not be renewed: %s", error)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
-        bundle = super()._repr_mimebundle_(**options)
-        if bundle is None:
-            return None
-        content, metadata = bundle if isinstance(bundle, tuple) else (bundle, {})
+        content, metadata = super()._repr_mimebundle_(**options)
         return {**content, **static(self.controller)}, metadata
 
 

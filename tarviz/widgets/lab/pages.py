@@ -87,11 +87,11 @@ class Pages:
 
     def got(self, path: str, place: str, session: str, span: str, here: bool) -> Reply:
         """The reply to a GET (see `replies.got`), which no other site asks for where it is from `here`. What is not shown is 404."""
-        return self._reply(
-            path,
-            lambda one: got(one, place, title=" · ".join(filter(None, (one.title, "tarviz"))), session=session, span=span),
-            here=here,
-        )
+
+        def make(one: Browser) -> Reply:
+            return got(one, place, title=" · ".join(filter(None, (one.title, "tarviz"))), session=session, span=span)
+
+        return self._reply(path, make, here=here)
 
     def posted(self, path: str, place: str, frame: bytes) -> Reply:
         """The reply to a POST."""

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
+from tarviz.table.places import INTEGERS, REALS
 
 if TYPE_CHECKING:
     from tarviz.table.rows import ChosenRows
     from tarviz.table.table import Table
 
-WHOLE = frozenset({"tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"})
-NUMBERS = frozenset({*WHOLE, "float", "double", "decimal", "boolean"})
+NUMBERS = INTEGERS | REALS | {"boolean"}
 """Types of columns that an axis can have."""
 
 _NESTED = frozenset({"struct", "list", "map", "array", "union"})
@@ -36,14 +36,9 @@ def numbers(table: Table, columns: list[str]) -> tuple[ChosenRows, list[NDArray[
             raise UsageError(f"{column} holds {what}; an axis needs numbers.", hint="Colour by it instead." if what == "text" else None)
     values = ", ".join(f"CAST({expression} AS DOUBLE) AS v{at}" for at, expression in enumerate(found))
     answer = table.arrow(f"SELECT shard, n, {values} FROM records")
-    return table.placed(answer), [_filled(answer.column(f"v{at}")) for at in range(len(columns))]
-
-
-def _filled(column: Any) -> NDArray[np.float64]:
     import pyarrow.compute as compute
 
-    values: NDArray[np.float64] = compute.fill_null(column, np.nan).to_numpy()
-    return values
+    return table.placed(answer), [compute.fill_null(answer.column(f"v{at}"), np.nan).to_numpy() for at in range(len(columns))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +50,6 @@ class AxisValues:
     values: NDArray[np.float64] | None = None
     codes: NDArray[np.int32] | None = None
     names: tuple[str, ...] = ()
-    counts: tuple[int, ...] = ()
 
 
 def groups(table: Table, column: str) -> AxisValues:
@@ -66,7 +60,7 @@ def groups(table: Table, column: str) -> AxisValues:
         raise UsageError(f"{column} holds a {kind}; colours need numbers or text.")
     if kind in NUMBERS and kind != "boolean":
         ((distinct,),) = table.fetched(f"SELECT count(DISTINCT {expression}) FROM records")
-        if distinct > MOST_GROUPS or kind not in WHOLE:
+        if distinct > MOST_GROUPS or kind not in INTEGERS:
             rows, (values,) = numbers(table, [column])
             return AxisValues(rows, values=values)
     spelt = "CASE WHEN {0} THEN 'yes' WHEN NOT {0} THEN 'no' END" if kind == "boolean" else "CAST({0} AS VARCHAR)"
@@ -81,4 +75,4 @@ def groups(table: Table, column: str) -> AxisValues:
     place = np.full(len(words) + 1, len(order), np.int32)
     place[order] = np.arange(len(order))
     place[-1] = -1  # what has no value
-    return AxisValues(table.placed(answer), None, place[each], tuple(words[at] for at in order), tuple(sums[order].tolist()))
+    return AxisValues(table.placed(answer), None, place[each], tuple(words[at] for at in order))

@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +34,7 @@ _PATIENCE = 0.25  # seconds until a request says that points are still being mad
 class Making:
     """Points that are made on a thread. `said` tells how far it is."""
 
-    def __init__(self, spec: tuple[str, ...], make: Any) -> None:
-        self.spec = spec
+    def __init__(self, make: Callable[[Making], MapPoints]) -> None:
         self.said = "reading"
         self.points: MapPoints | None = None
         self.error: TarvizError | None = None
@@ -54,7 +52,7 @@ class Making:
     def _work(self) -> None:
         try:
             points = self._make(self).mixed()
-            points.sorted()  # the first line around points is answered as fast as the others
+            points.sorted  # noqa: B018 (the first line around points is answered as fast as the others)
             self.points = points
         except TarvizError as error:
             self.error = error
@@ -78,7 +76,7 @@ class Maps:
             for other in set(self._made) - set(self._pages.values()):
                 self._made.pop(other).stopped.set()
             if (making := self._made.get(spec)) is None or making.error is not None:
-                making = self._made[spec] = Making(spec, make)
+                making = self._made[spec] = Making(make)
             return making
 
     def left(self, page: int) -> None:
@@ -101,14 +99,14 @@ class MapAnswers(Answers):
         """What a map can be of: `fields` (name, kind) with a vector or a picture, `columns` (name, type), projections that can be had."""
         fields, _ = browse_counts.patterns(self.rows)
         kinds = [(ext, viewers.choose(ext)) for ext in fields]
-        embeddings = [{"name": ext, "kind": kind} for ext, kind in kinds if ext.rpartition(".")[2] == "npy"]
-        pictures = [{"name": ext, "kind": "image"} for ext, kind in kinds if kind == "image" and not ext.endswith(".npy")]
+        embeddings = [(ext, kind) for ext, kind in kinds if ext.rpartition(".")[2] == "npy"]
+        pictures = [(ext, kind) for ext, kind in kinds if kind == "image" and not ext.endswith(".npy")]
         by = [method for method in projection.METHODS if method == "pca" or find_spec(method) is not None]
         state = "none" if self.questions.refused is not None else self.questions.prepare()
         columns = self._placing_columns() if state in ("ready", "costly") else []
         numeric = [one["name"] for one in columns if one["type"] in axes.NUMBERS or not one["type"]]
         return {
-            "fields": [{**one, "name": readable(one["name"])} for one in (*embeddings, *pictures)],
+            "fields": [{"name": readable(ext), "kind": kind} for ext, kind in (*embeddings, *pictures)],
             "columns": columns[:400],
             "numeric": numeric[:400],
             "by": by,
@@ -119,8 +117,8 @@ class MapAnswers(Answers):
     def _placing_columns(self) -> list[Message]:
         """The columns that say something of where a record may stand."""
         leaves = [(name, kind) for name, kind in self.questions.table.leaves.items() if name not in RECORD and kind != "list"]
-        names = [(name, kind) for name, kind in leaves if not name.endswith((".checksum", ".phash"))]
-        return [{"name": "size", "type": "bigint"}, *({"name": name, "type": kind or ""} for name, kind in names)]
+        places = [{"name": name, "type": kind or ""} for name, kind in leaves if not name.endswith((".checksum", ".phash"))]
+        return [{"name": "size", "type": "bigint"}, *places]
 
     @rpc
     def map_points(self, x: str, y: str = "", by: str = "pca") -> Answer:
@@ -176,8 +174,7 @@ class MapAnswers(Answers):
         self.scan.go_on()
         while not self.rows.finished:
             making.say(f"scanning: {len(self.rows):,} records")
-            with self.rows.changed:
-                self.rows.changed.wait(0.3)
+            self.rows.wait(0.3)
         return np.array(self.rows.ids(0, len(self.rows)), np.int64)
 
     @rpc
@@ -216,6 +213,4 @@ class MapAnswers(Answers):
 
     def inside(self, corners: Sequence[float] | None) -> NDArray[np.int64] | None:
         """The rows of the points inside a polygon, given as x, y, x, y, …; ascending. None where no line is drawn."""
-        if corners is None:
-            return None
-        return self._made(self.making).rows_inside(corners)
+        return None if corners is None else self._made(self.making).rows_inside(corners)

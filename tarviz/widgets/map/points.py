@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,7 +38,7 @@ class Sorted:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class MapPoints:
     """Records as points: `ids` int64 [n] are rows of a browser, `xy` float32 [n, 2] their places, each axis from −1 to 1.
 
@@ -50,7 +51,6 @@ class MapPoints:
     high: tuple[float, float]
     axes: tuple[str, str]
     note: str = ""
-    _sorted: list[Sorted] = field(default_factory=list, repr=False)
 
     @classmethod
     def of(cls, ids: NDArray[np.int64], values: ArrayLike, axes: Sequence[str], note: str = "") -> MapPoints:
@@ -72,9 +72,9 @@ class MapPoints:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def mixed(self, seed: int = 0) -> MapPoints:
+    def mixed(self) -> MapPoints:
         """The same points in an order by chance: any first part of them is a fair sample, and none lies over all others."""
-        order = np.random.default_rng(seed).permutation(len(self))
+        order = np.random.default_rng(0).permutation(len(self))
         return MapPoints(self.ids[order], self.xy[order], self.low, self.high, self.axes, self.note)
 
     def inside(self, corners: ArrayLike) -> NDArray[np.bool_]:
@@ -86,31 +86,27 @@ class MapPoints:
         line = np.asarray(corners, np.float64).reshape(-1, 2)
         if not 3 <= len(line) <= MOST_CORNERS or not np.isfinite(line).all():
             raise UsageError(f"A line around points has 3 to {MOST_CORNERS:,} corners, not {len(line)}.")
-        places = self.sorted()
-        crossed = places.crossed(line)
-        found = np.zeros(len(crossed), np.bool_)
-        found[places.by_height] = crossed
+        found = np.zeros(len(self), np.bool_)
+        found[self.sorted.by_height] = self.sorted.crossed(line)
         return found
 
     def rows_inside(self, corners: ArrayLike) -> NDArray[np.int64]:
         """The ids of the points inside, ascending."""
         found = self.inside(corners)
-        places = self.sorted()
-        return places.ids[found[places.by_id]]
+        return self.sorted.ids[found[self.sorted.by_id]]
 
     def among(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which points are of these rows."""
-        places = self.sorted()
         found = np.zeros(len(self), np.bool_)
         if len(self):
+            places = self.sorted
             at = np.searchsorted(places.ids, ids).clip(0, len(self) - 1)
             found[places.by_id[at[places.ids[at] == ids]]] = True
         return found
 
+    @cached_property
     def sorted(self) -> Sorted:
         """The points in the orders that questions need, made once."""
-        if not self._sorted:
-            by_height, by_id = np.argsort(self.xy[:, 1], kind="stable"), np.argsort(self.ids, kind="stable")
-            x, y = self.xy[by_height].T.astype(np.float64)
-            self._sorted.append(Sorted(by_height, by_id, np.ascontiguousarray(x), np.ascontiguousarray(y), self.ids[by_id]))
-        return self._sorted[0]
+        by_height, by_id = np.argsort(self.xy[:, 1], kind="stable"), np.argsort(self.ids, kind="stable")
+        x, y = self.xy[by_height].T.astype(np.float64)
+        return Sorted(by_height, by_id, np.ascontiguousarray(x), np.ascontiguousarray(y), self.ids[by_id])

@@ -25,20 +25,12 @@ _CHUNK = 256
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vectors:
-    """float32 [n, d], the rows they are of, and how many records were passed over: without the field, and unreadable."""
+    """float32 [n, d], and the rows they are of."""
 
     ids: NDArray[np.int64]
     values: NDArray[np.float32]
-    missing: int = 0
-    bad: int = 0
-    sampled: int = 0
-
-    @property
-    def note(self) -> str:
-        """What was left out, as a sentence; "" where nothing was."""
-        parts = [f"{self.sampled:,} records at even steps" if self.sampled else ""]
-        parts += [f"{self.missing:,} without the field" if self.missing else "", f"{self.bad:,} unreadable" if self.bad else ""]
-        return ", ".join(filter(None, parts))
+    note: str
+    """What was left out; "" where nothing was."""
 
 
 def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int], None]) -> Vectors:
@@ -47,10 +39,10 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
     `UsageError` where arrays differ in shape or are no numbers, or where no record has any; `LimitError` above 2 GiB.
     """
     picture = viewers.choose(ext) == "image"
-    sampled = 0
+    notes = []
     if picture and len(ids) > MOST_PICTURES:
         ids = ids[np.linspace(0, len(ids) - 1, MOST_PICTURES).astype(np.int64)]
-        sampled = len(ids)
+        notes.append(f"{len(ids):,} records at even steps")
     kept: list[int] = []
     found: NDArray[np.float32] | None = None
     shape: tuple[int, ...] = ()
@@ -86,7 +78,9 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
         raise UsageError(f"No record has a .{ext} that can be read.")
     values = found[: len(kept)]
     good = np.isfinite(values).all(axis=1)
-    return Vectors(np.array(kept, np.int64)[good], values[good] if not good.all() else values, missing, bad + int((~good).sum()), sampled)
+    bad += int((~good).sum())
+    notes += [f"{count:,} {what}" for count, what in ((missing, "without the field"), (bad, "unreadable")) if count]
+    return Vectors(np.array(kept, np.int64)[good], values[good] if not good.all() else values, ", ".join(notes))
 
 
 def _fit(vector: NDArray[np.generic], ext: str, key: str) -> tuple[int, ...]:

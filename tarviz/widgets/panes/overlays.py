@@ -81,10 +81,8 @@ class Overlays:
         found = roles.roles({ext: viewers.choose(ext) for ext in sizes})
         if picture not in found.pictures[:1]:
             return []
-        written = [
-            ext for ext in found.written if viewers.choose(ext) != "cls" and sizes[ext] <= _MOST_BYTES and self._found.get(ext, 0) > -64
-        ]
-        return [*found.masks, *written]
+        looked_into = [ext for ext in found.written if viewers.choose(ext) != "cls" and self._found.get(ext, 0) > -64]
+        return [*found.masks, *(ext for ext in looked_into if sizes[ext] <= _MOST_BYTES)]
 
     def over(self, blobs: Mapping[str, Any], picture: str, width: int, height: int, side: int = 0) -> Over:
         """What lies over a picture of `width` × `height`; masks are made at most `side` pixels a side (0: as large as they are).
@@ -96,24 +94,24 @@ class Overlays:
         of: list[str] = []
         for ext, blob in blobs.items():
             if viewers.choose(ext) == "image":
-                mask = _mask(ext, blob, _names_in(blobs), side) if ext != picture else None
-                masks += [mask] if mask else []
-                of += [ext] if mask else []
+                if ext != picture and (mask := _mask(ext, blob, _names_in(blobs), side)):
+                    masks.append(mask)
+                    of.append(ext)
             elif self._path is None:
                 is_bytes = isinstance(blob, bytes | bytearray | memoryview)
                 found = looked_up.read(blob, ext, width, height) if is_bytes else looked_up.find(blob, width, height)
                 self._found[ext] = max(self._found.get(ext, 0), 0) + 1 if found else self._found.get(ext, 0) - 1
-                of += [ext] if found and not shapes else []
-                shapes += found if not shapes else []
+                if found and not shapes:
+                    shapes = found
+                    of.append(ext)
         if self._path is not None and not masks:
             value = self._path.value({"__key__": "", **blobs})
-            is_text = isinstance(value, str)
-            shapes = (
-                looked_up.read(value.encode(), self.wish, width, height, self.form)
-                if is_text
-                else looked_up.find(value, width, height, self.form)
-            )
-        shapes = [_smaller(shape, min(side or _MASK_SIDE, _MASK_SIDE)) for shape in shapes]
+            if isinstance(value, str):
+                shapes = looked_up.read(value.encode(), self.wish, width, height, self.form)
+            else:
+                shapes = looked_up.find(value, width, height, self.form)
+        most = min(side or _MASK_SIDE, _MASK_SIDE)
+        shapes = [replace(shape, numbers=runs.thinned(_as_runs(shape), most)) if shape.kind == "mask" else shape for shape in shapes]
         return Over(width, height, tuple(shapes), tuple(masks), tuple(of))
 
     def colour(self, name: str) -> str:
@@ -123,13 +121,6 @@ class Overlays:
             if name not in self.colours and len(self.colours) < 400:
                 self.colours[name] = tones.id_colour(int(name) + 1 if name.isdigit() else len(self.colours) + 1)
             return self.colours.get(name, "#ffb000")
-
-
-def _smaller(shape: Shape, side: int) -> Shape:
-    """A mask of run lengths with at most `side` pixels a side; any other shape as it is."""
-    if shape.kind != "mask":
-        return shape
-    return replace(shape, numbers=runs.thinned(_as_runs(shape), side))
 
 
 def _as_runs(shape: Shape) -> dict[str, Any]:
@@ -171,7 +162,7 @@ def _mask(ext: str, blob: Any, names: Mapping[int, str], side: int) -> Mask | No
         scale = side / max(picture.size)
         picture = picture.resize((max(1, round(picture.width * scale)), max(1, round(picture.height * scale))), Image.Resampling.NEAREST)
     legend: tuple[tuple[int, str, str], ...] = ()
-    if picture.mode in ("RGB", "RGBA", "P", "PA") and not (picture.mode == "P" and _few(np.asarray(picture))):
+    if picture.mode in ("RGB", "RGBA", "P", "PA") and not (picture.mode == "P" and np.asarray(picture).max(initial=0) < 64):
         colours = np.asarray(picture.convert("RGBA")).copy()
         colours[..., 3] = np.where(colours[..., :3].any(axis=2), colours[..., 3], 0)
     else:
@@ -191,10 +182,6 @@ def _opened(values: NDArray[Any]) -> Any:
     return Image.fromarray(np.ascontiguousarray(flat if flat.dtype == np.uint8 or flat.ndim == 3 else flat.astype(np.int32)))
 
 
-def _few(values: NDArray[Any]) -> bool:
-    return int(values.max(initial=0)) < 64
-
-
 def _coloured(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[np.uint8], tuple[tuple[int, str, str], ...]]:
     """Numbers as colours, clear where they are 0; yes or no (0 and one other) in one colour."""
     if values.ndim == 3:
@@ -203,12 +190,9 @@ def _coloured(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[n
     own = present[present != 0]
     if (len(own) <= 1 and not names) or not tones.is_ids(values):
         strength = (values.astype(np.float32) / max(float(values.max(initial=0)), 1e-9) * 255).astype(np.uint8)
-        plain = np.zeros((*values.shape, 4), np.uint8)
-        plain[..., :3], plain[..., 3] = tones.id_colours()[1], strength
-        return plain, ()
+        return np.dstack((np.broadcast_to(tones.id_colours()[1], (*values.shape, 3)), strength)), ()
     whole = values.astype(np.int64)
-    colours = np.zeros((*values.shape, 4), np.uint8)
-    colours[..., :3], colours[..., 3] = tones.id_colours()[whole % 256], np.where(whole > 0, 255, 0)
+    colours = np.dstack((tones.id_colours()[whole % 256], np.where(whole > 0, 255, 0).astype(np.uint8)))
     return colours, tuple((int(n), names.get(int(n), str(int(n))), tones.id_colour(int(n))) for n in own[:40])
 
 
@@ -238,9 +222,7 @@ def _draw(picture: Any, shapes: Sequence[Shape], colour: Callable[[str], str], s
     for number, shape in enumerate(masks, 1):
         layer = Image.fromarray(runs.decode(_as_runs(shape)) * np.uint8(128)).resize(picture.size, Image.Resampling.NEAREST)
         picture.paste(colour(shape.name) if shape.name else tones.id_colour(number), (0, 0), layer)
-    for shape in shapes:
-        if shape.kind == "mask":
-            continue
+    for shape in [shape for shape in shapes if shape.kind != "mask"]:
         numbers = [n * scale for n in shape.numbers]
         if shape.kind == "box":
             x, y, w, h = numbers

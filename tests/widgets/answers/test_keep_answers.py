@@ -16,6 +16,7 @@ pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarvi
 import tarviz
 from tarviz.model.errors import UsageError
 from tarviz.widgets.browse.controller import Browser
+from tests.conftest import wait_until
 from tests.widgets.browse.test_controller import ask, settle, shown
 from tests.widgets.conftest import png, records, tar
 
@@ -50,7 +51,7 @@ class TestKeep:
         chosen = shown(browser, "cls = 1 and json.w > 300")
         preview, _ = ask(browser, "preview", query=browser.query.number)
         ask(browser, "keep", path=str(tmp_path / "subset-{}.tar"), query=browser.query.number)
-        assert browser.shards.job.wait(60)
+        wait_until(lambda: not browser.shards.job.running)
         (path,) = tmp_path.glob("subset-*.tar")
         whole = {name: data for shard in shards for name, data in raw(shard).items()}
 
@@ -79,7 +80,7 @@ class TestKeep:
     def test_the_marked_go_before_what_is_shown(self, browser, tmp_path):
         ask(browser, "mark", add=[3, 1])
         ask(browser, "keep", path=str(tmp_path / "keys.txt"), query=0, marked=True)
-        assert browser.shards.job.wait(60)
+        wait_until(lambda: not browser.shards.job.running)
 
         assert "set/n000001\nset/n000003\n" == (tmp_path / "keys.txt").read_text()
 
@@ -128,7 +129,7 @@ class TestKeep:
     def test_a_shard_that_was_replaced_is_not_mixed_in(self, browser, shards, tmp_path):
         tar(shards[0], records(100, 30))
         ask(browser, "keep", path=str(tmp_path / "out.tar"), query=0)
-        assert browser.shards.job.wait(60)
+        wait_until(lambda: not browser.shards.job.running)
 
         assert browser.shards.job.bad
         assert not (tmp_path / "out.tar").exists()
@@ -149,7 +150,7 @@ class TestChecks:
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
             assert browser.shards.questions.wait(60)
             ask(browser, "check")
-            assert browser.shards.job.wait(60)
+            wait_until(lambda: not browser.shards.job.running)
 
             assert ["k2", "k3", "array"] == shown(browser, "is:bad")
             assert ["same", "near"] == shown(browser, "is:dup")
@@ -157,7 +158,7 @@ class TestChecks:
             assert "3 bad, 2 duplicates" in browser.shards.job.text
 
             ask(browser, "clean", path=str(tmp_path / "clean.tar"))
-            assert browser.shards.job.wait(60)
+            wait_until(lambda: not browser.shards.job.running)
             assert ["k0", "k1", "k4", "k5"] == [record.key for record in tarviz.records(tmp_path / "clean.tar")]
 
     def test_verify_tags_what_it_finds(self, doubtful):
@@ -184,12 +185,12 @@ class TestChecks:
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
             assert browser.shards.questions.wait(60)
             ask(browser, "check")
-            assert browser.shards.job.wait(60)
+            wait_until(lambda: not browser.shards.job.running)
 
             assert (3, "the query was stopped.", False) == (len(seen), browser.shards.job.text, browser.shards.job.bad)
             assert ["k0"] == shown(browser, "k0")
             ask(browser, "check")
-            assert browser.shards.job.wait(60)
+            wait_until(lambda: not browser.shards.job.running)
             assert "3 bad, 2 duplicates" in browser.shards.job.text
 
 

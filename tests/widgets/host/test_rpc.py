@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarviz.model.errors import DataError, UsageError
-from tarviz.widgets.host.rpc import Controller, OvertakenError, answer, pack, rpc, unpack
+from tarviz.widgets.host.rpc import Controller, answer, pack, rpc, unpack
 
 
 class Echo(Controller):
@@ -17,9 +17,7 @@ class Echo(Controller):
 
     @rpc
     def fail(self, kind):
-        raise {"ours": DataError("bad bytes", hint="read on"), "theirs": ValueError("https://host/a?token=abc"), "late": OvertakenError()}[
-            kind
-        ]
+        raise {"ours": DataError("bad bytes", hint="read on"), "theirs": ValueError("https://host/a?token=abc")}[kind]
 
     def private(self):
         raise AssertionError("never called")
@@ -46,7 +44,6 @@ def test_errors_are_data_with_a_hint_and_without_secrets():
 
     assert {"type": "DataError", "msg": "bad bytes", "hint": "read on", "code": "E_CORRUPT"} == ours
     assert "abc" not in theirs["msg"]
-    assert "overtaken" in answer(Echo(), {"name": "fail", "msg": {"kind": "late"}})[0]["err"]["msg"]
 
 
 @pytest.mark.parametrize("message", [[], "text", 3])

@@ -1,7 +1,7 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, drawnBy, h, later } from "../../host/core.mjs";
+import { bindKeys, button, drawnBy, h, later } from "../../host/core.mjs";
 import { makeRpc } from "../../host/requests.mjs";
 import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
@@ -186,8 +186,6 @@ export class BrowserView {
       config.title,
     );
     this.facts = h("span", { class: "tvz-faint tvz-head-facts tvz-cut" });
-    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
-      h("button", { title, onclick: act }, text);
     this.head = h(
       "header",
       { class: "tvz-head" },

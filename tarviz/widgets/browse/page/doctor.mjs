@@ -1,7 +1,7 @@
 // @ts-check
 // The label doctor in the rail: labels against predictions, each cell a filter, the mistakes a model is surest of first.
 
-import { fill, formatCount, h } from "../../host/core.mjs";
+import { button, fill, formatCount, h, table } from "../../host/core.mjs";
 
 export class Doctor {
   /** @param {import("./browse.mjs").BrowserView} view */
@@ -64,69 +64,36 @@ export class Doctor {
         "td",
         { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` },
         counts[i][j]
-          ? h(
-              "button",
-              {
-                "data-name": `cell ${i} ${j}`,
-                title: `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`,
-                onclick: () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`),
-              },
+          ? button(
               formatCount(counts[i][j]),
+              `${truth} ${labels[i]}, taken for ${labels[j]}: ${formatCount(counts[i][j])}`,
+              () => this.pickCell(cells[i][j], `${labels[i]} taken for ${labels[j]}`),
+              { "data-name": `cell ${i} ${j}` },
             )
           : "·",
       );
       one.style.setProperty("--share", String(i === j ? 0 : counts[i][j] / most));
       return one;
     };
+    const head = (/** @type {string} */ column) => (/** @type {string} */ label) =>
+      h("th", { title: `${column} ${label}` }, h("span", { class: "tvz-cut" }, label));
+    const corner = h("th", { title: `rows: ${truth}; columns: ${predicted}` }, "");
+    const rows = labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
+      h("tr", {}, head(truth)(label), ...counts[i].map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j))),
+    );
+    const ranked = found.confidence ? `ranked by ${found.confidence}` : "";
     fill(
       this.root,
       h("h2", {}, "label doctor ", h("span", { class: "tvz-faint" }, `${(100 * found.accuracy).toFixed(1)} % of ${predicted} agree`)),
       this.choosers(found),
-      h(
-        "div",
-        { class: "tvz-doctor-scroll" },
-        h(
-          "table",
-          { class: "tvz-confusion" },
-          h(
-            "thead",
-            {},
-            h(
-              "tr",
-              {},
-              h("th", { title: `rows: ${truth}; columns: ${predicted}` }, ""),
-              ...labels.map((/** @type {string} */ label) =>
-                h("th", { title: `${predicted} ${label}` }, h("span", { class: "tvz-cut" }, label)),
-              ),
-            ),
-          ),
-          h(
-            "tbody",
-            {},
-            ...labels.map((/** @type {string} */ label, /** @type {number} */ i) =>
-              h(
-                "tr",
-                {},
-                h("th", { title: `${truth} ${label}` }, h("span", { class: "tvz-cut" }, label)),
-                ...labels.map((/** @type {any} */ _, /** @type {number} */ j) => cell(i, j)),
-              ),
-            ),
-          ),
-        ),
-      ),
+      h("div", { class: "tvz-doctor-scroll" }, table("tvz-confusion", [corner, ...labels.map(head(predicted))], rows)),
       h(
         "div",
         { class: "tvz-figures" },
-        h(
-          "button",
-          {
-            class: "tvz-link",
-            "data-name": "mistakes",
-            title: found.confidence ? `ranked by ${found.confidence}` : "",
-            onclick: () => this.pickCell(found.wrong, `${truth} is not ${predicted}`),
-          },
-          "all that differ",
-        ),
+        button("all that differ", ranked, () => this.pickCell(found.wrong, `${truth} is not ${predicted}`), {
+          class: "tvz-link",
+          "data-name": "mistakes",
+        }),
         found.confidence ? h("span", { class: "tvz-faint" }, `surest first by ${found.confidence}`) : null,
         found.more ? h("span", { class: "tvz-faint" }, `${formatCount(found.more)} more labels are not shown`) : null,
       ),

@@ -116,9 +116,8 @@ export class Grid {
 
   /** @param {number} position */
   scrollTo(position) {
-    const layout = this.measure();
-    const row = Math.floor(position / layout.columns) * layout.rowHeight;
-    this.setTop(row);
+    const { columns, rowHeight } = this.measure();
+    this.setTop(Math.floor(position / columns) * rowHeight);
   }
 
   /** @param {number} top */
@@ -334,7 +333,7 @@ export class Grid {
     try {
       const { r, buffers } = await this.view.rpc(
         "fetch",
-        { query, start, stop: end, px: this.sizeFor(), image: this.view.image, label: this.view.labelKnown ? this.view.label : null },
+        { query, start, stop: end, px: this.view.px, image: this.view.image, label: this.view.labelKnown ? this.view.label : null },
         { keep: true },
       );
       this.asked.delete(name);
@@ -350,10 +349,6 @@ export class Grid {
       if (!this.view.lost) await new Promise((go) => setTimeout(go, 1000));
     }
     this.draw();
-  }
-
-  sizeFor() {
-    return this.view.px;
   }
 
   /** @param {number} position */

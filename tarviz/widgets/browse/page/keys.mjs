@@ -1,7 +1,7 @@
 // @ts-check
 // The keys of the shard browser, and the sheet that lists them.
 
-import { leave, move } from "../../host/core.mjs";
+import { isTyping, leave, move } from "../../host/core.mjs";
 import { KeySheet } from "../../host/sheet.mjs";
 import { LINE_HEIGHT } from "./table.mjs";
 
@@ -57,8 +57,7 @@ export class Keys {
   /** @param {string} name @param {KeyboardEvent} event */
   press(name, event) {
     const { view } = this;
-    const typing =
-      event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement || event.target instanceof HTMLTextAreaElement;
+    const typing = isTyping(event);
     if (name === "Shift") {
       view.root.classList.add("tvz-bare");
       return false;

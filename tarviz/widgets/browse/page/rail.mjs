@@ -1,7 +1,7 @@
 // @ts-check
 // The rail beside the grid: shards, findings, fields, sets of fields, columns. A click on any of them filters.
 
-import { fill, formatBytes, formatCount, h, keyName, visible } from "../../host/core.mjs";
+import { button, fill, formatBytes, formatCount, h, keyName, table, visible } from "../../host/core.mjs";
 
 const RAIL_ROW = 24;
 
@@ -144,21 +144,12 @@ export class Rail {
                   : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`),
               h("div", { class: "tvz-faint" }, fault.message),
               fault.key
-                ? h(
-                    "button",
-                    { class: "tvz-link tvz-cut", title: `go to ${fault.key}`, onclick: () => this.view.searches.goTo(fault.key) },
-                    shortKey(fault.key),
-                  )
+                ? button(shortKey(fault.key), `go to ${fault.key}`, () => this.view.searches.goTo(fault.key), { class: "tvz-link tvz-cut" })
                 : null,
             ),
           ),
       );
-      if (faults.length > 3 && !this.allFaults)
-        parts.push(
-          this.furtherButton(faults.length - 3, () => {
-            this.allFaults = true;
-          }),
-        );
+      if (faults.length > 3 && !this.allFaults) parts.push(this.further(faults.length - 3, "allFaults"));
     }
     if (fields.length) {
       parts.push(
@@ -167,12 +158,7 @@ export class Rail {
           .slice(0, this.allFields ? 60 : 7)
           .map((/** @type {[string, number]} */ [ext, n]) => this.bar(ext, n, most, `has(${quoted(ext)})`, `has ${ext}`)),
       );
-      if (fields.length > 7 && !this.allFields)
-        parts.push(
-          this.furtherButton(fields.length - 7, () => {
-            this.allFields = true;
-          }),
-        );
+      if (fields.length > 7 && !this.allFields) parts.push(this.further(fields.length - 7, "allFields"));
     }
     if (sets.length > 1) {
       parts.push(
@@ -189,19 +175,13 @@ export class Rail {
     this.rove();
   }
 
-  /** @param {number} count @param {() => void} act */
-  furtherButton(count, act) {
-    return h(
-      "button",
-      {
-        class: "tvz-link",
-        onclick: () => {
-          act();
-          this.drawMore();
-        },
-      },
-      `${count} more`,
-    );
+  /** @param {number} count @param {"allFaults" | "allFields"} which */
+  further(count, which) {
+    const act = () => {
+      this[which] = true;
+      this.drawMore();
+    };
+    return h("button", { class: "tvz-link", onclick: act }, `${count} more`);
   }
 
   /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} said the filter in words */
@@ -246,42 +226,24 @@ const shardTitle = (shard) =>
  * @param {[string[], number][]} sets @param {string[]} fields @param {(fields: string[]) => void} pick @param {(fields: string[]) => boolean} isOn
  */
 function matrix(sets, fields, pick, isOn) {
-  return h(
-    "table",
-    { class: "tvz-matrix" },
+  const heads = fields.map((ext) => h("th", { title: ext }, h("span", { class: "tvz-cut", dir: "auto" }, ext)));
+  const rows = sets.map(([names, count]) =>
     h(
-      "thead",
-      {},
-      h(
-        "tr",
-        {},
-        ...fields.map((ext) => h("th", { title: ext }, h("span", { class: "tvz-cut", dir: "auto" }, ext))),
-        h("th", { class: "tvz-right" }, "records"),
+      "tr",
+      {
+        class: isOn(names) ? "tvz-on" : "",
+        tabIndex: 0,
+        role: "button",
+        "aria-pressed": String(isOn(names)),
+        title: `only records with just: ${names.join(", ")}`,
+        onclick: () => pick(names),
+        onkeydown: (/** @type {KeyboardEvent} */ e) => keyName(e) === "Enter" && pick(names),
+      },
+      ...fields.map((ext) =>
+        names.includes(ext) ? h("td", { "aria-label": `has ${ext}` }, "●") : h("td", { "aria-label": `no ${ext}` }, "·"),
       ),
-    ),
-    h(
-      "tbody",
-      {},
-      ...sets.map(([names, count]) =>
-        h(
-          "tr",
-          {
-            class: isOn(names) ? "tvz-on" : "",
-            tabIndex: 0,
-            role: "button",
-            "aria-pressed": String(isOn(names)),
-            title: `only records with just: ${names.join(", ")}`,
-            onclick: () => pick(names),
-            onkeydown: (/** @type {KeyboardEvent} */ e) => {
-              if (keyName(e) === "Enter") pick(names);
-            },
-          },
-          ...fields.map((ext) =>
-            h("td", { "aria-label": names.includes(ext) ? `has ${ext}` : `no ${ext}` }, names.includes(ext) ? "●" : "·"),
-          ),
-          h("td", { class: "tvz-right" }, formatCount(count)),
-        ),
-      ),
+      h("td", { class: "tvz-right" }, formatCount(count)),
     ),
   );
+  return table("tvz-matrix", [...heads, h("th", { class: "tvz-right" }, "records")], rows);
 }

@@ -1,7 +1,7 @@
 // @ts-check
 // A box for SQL over the records, the objects and the tags of the shards; a row with a key leads to its record.
 
-import { fill, focusedBeside, formatCount, h } from "../../host/core.mjs";
+import { button, fill, focusedBeside, formatCount, h, table } from "../../host/core.mjs";
 
 const FIRST_QUERY = "SELECT * FROM records LIMIT 20";
 
@@ -31,8 +31,6 @@ export class SqlBox {
     });
     this.words = h("span", { role: "status", class: "tvz-cut" }, "records, objects (one row a box), tags; Ctrl+Enter runs it");
     this.answer = h("div", { class: "tvz-sql-answer", tabIndex: 0, role: "region", "aria-label": "rows of the answer" });
-    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
-      h("button", { title, onclick: act }, text);
     this.halt = button("stop", "end the query", () => this.stop());
     this.halt.hidden = true;
     this.root = h(
@@ -108,15 +106,9 @@ export class SqlBox {
       if (at !== key || !text) return h("td", { class: typeof value === "number" ? "tvz-number" : "", dir: "auto", title: text }, text);
       return h("td", { dir: "auto" }, h("button", { class: "tvz-link", title: "show this record", onclick: () => this.show(text) }, text));
     };
-    fill(
-      this.answer,
-      h(
-        "table",
-        {},
-        h("thead", {}, h("tr", {}, ...columns.map((name) => h("th", { scope: "col" }, name)))),
-        h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map(cell)))),
-      ),
-    );
+    const heads = columns.map((name) => h("th", { scope: "col" }, name));
+    const lines = rows.map((row) => h("tr", {}, ...row.map(cell)));
+    fill(this.answer, table("", heads, lines));
   }
 
   /** @param {string} key */

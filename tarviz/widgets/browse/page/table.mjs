@@ -1,7 +1,7 @@
 // @ts-check
 // The table view: one row per record, a column an expression; sorted by a click on a column, widths by dragging its edge.
 
-import { fill, formatCount, h, hits, MAX_SCROLL, topOf } from "../../host/core.mjs";
+import { fill, formatCount, h, hits, MAX_SCROLL, scrollOf, topOf } from "../../host/core.mjs";
 
 /** Pixels of a row: a picture of 32 and its rims. */
 export const LINE_HEIGHT = 36;
@@ -34,15 +34,11 @@ export class TableView {
       this.body,
     );
     this.root.addEventListener("scroll", () => this.draw(), { signal });
-    this.body.addEventListener(
-      "click",
-      (/** @type {any} */ e) => {
-        const row = e.target.closest("[data-position]");
-        if (row) view.select(Number(row.dataset.position));
-      },
-      { signal },
-    );
-    this.body.addEventListener("dblclick", () => view.zoom(true), { signal });
+    this.body.addEventListener("click", (/** @type {any} */ e) => {
+      const row = e.target.closest("[data-position]");
+      if (row) view.select(Number(row.dataset.position));
+    });
+    this.body.addEventListener("dblclick", () => view.zoom(true));
   }
 
   get shown() {
@@ -95,10 +91,9 @@ export class TableView {
 
   /** @param {number} top */
   setTop(top) {
-    const { height, scrollHeight } = this.layout();
-    this.area.style.height = `${scrollHeight}px`; // or it cannot be scrolled there yet
-    this.root.scrollTop =
-      height <= scrollHeight ? top : (top / Math.max(1, height - this.root.clientHeight)) * (scrollHeight - this.root.clientHeight);
+    const layout = this.layout();
+    this.area.style.height = `${layout.scrollHeight}px`; // or it cannot be scrolled there yet
+    this.root.scrollTop = scrollOf(top, layout, this.root.clientHeight);
   }
 
   /** @param {number} margin rows more on both sides */
@@ -273,14 +268,7 @@ export class TableView {
 /** @param {any} value @param {string[]} words */
 function tableCell(value, words) {
   const number = typeof value === "number";
-  const text =
-    value === null || value === undefined
-      ? ""
-      : number
-        ? Number.isInteger(value)
-          ? formatCount(value)
-          : String(Number(value.toPrecision(6)))
-        : String(value);
+  const text = Number.isInteger(value) ? formatCount(value) : String(number ? Number(value.toPrecision(6)) : (value ?? ""));
   return h(
     "div",
     { role: "gridcell", class: `tvz-cell tvz-cut${number ? " tvz-number" : ""}`, dir: number ? "ltr" : "auto", title: number ? "" : text },

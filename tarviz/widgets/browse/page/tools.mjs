@@ -1,7 +1,7 @@
 // @ts-check
 // The controls above the records: filter, order, shard, field, label, size, table, save.
 
-import { fill, h, later } from "../../host/core.mjs";
+import { button, fill, h, later } from "../../host/core.mjs";
 import { Completion } from "../filters/complete.mjs";
 
 const TOOL_TITLES = /** @type {Record<string, string>} */ ({
@@ -45,16 +45,11 @@ export class Tools {
     );
     this.filterHelp = new Completion(view, this.filter, { take: () => apply() });
     this.filter.addEventListener("input", apply, { signal });
-    this.filter.addEventListener(
-      "keydown",
-      (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === "Enter") {
-          view.search({ where: this.filter.value });
-          view.list.focus();
-        }
-      },
-      { signal },
-    );
+    this.filter.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+      if (e.key !== "Enter") return;
+      view.search({ where: this.filter.value });
+      view.list.focus();
+    });
     this.go = h("input", {
       type: "text",
       class: "tvz-go",
@@ -62,21 +57,11 @@ export class Tools {
       "aria-label": "go to a key or #number",
       hidden: true,
       spellcheck: false,
-    });
-    this.go.addEventListener(
-      "keydown",
-      (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === "Enter") view.searches.goTo(this.go.value);
-      },
-      { signal },
-    );
-    this.go.addEventListener(
-      "blur",
-      () => {
+      onkeydown: (/** @type {KeyboardEvent} */ e) => e.key === "Enter" && view.searches.goTo(this.go.value),
+      onblur: () => {
         this.go.hidden = true;
       },
-      { signal },
-    );
+    });
     this.order = choose(
       "order",
       [
@@ -118,38 +103,13 @@ export class Tools {
       title: "shard",
       onchange: () => view.search({ shard: this.shard.value === "" ? null : Number(this.shard.value) }),
     });
-    const button = (/** @type {string} */ text, /** @type {string} */ title, /** @type {() => void} */ act) =>
-      h("button", { title, onclick: act }, text);
-    this.turn = h(
-      "button",
-      {
-        class: "tvz-turn-order",
-        "aria-label": "descending",
-        "aria-pressed": "false",
-        title: "turn the order round",
-        onclick: () => view.search({ descending: !view.searches.next.descending }),
-      },
-      "↓↑",
-    );
-    this.table = h(
-      "button",
-      { "aria-pressed": "false", title: "table or tiles (t)", onclick: () => view.showTable(!view.table.shown) },
-      "table",
-    );
-    this.boxes = h(
-      "button",
-      {
-        "aria-pressed": "false",
-        title: "a tile for each box instead of each record (x)",
-        onclick: () => view.search({ objects: !view.searches.next.objects }),
-      },
-      "boxes",
-    );
-    this.map = h(
-      "button",
-      { "aria-pressed": "false", title: "map of the records, beside them (p)", onclick: () => view.showMap(!view.map.shown) },
-      "map",
-    );
+    const off = { "aria-pressed": "false" };
+    const turn = () => view.search({ descending: !view.searches.next.descending });
+    this.turn = button("↓↑", "turn the order round", turn, { class: "tvz-turn-order", "aria-label": "descending", ...off });
+    this.table = button("table", "table or tiles (t)", () => view.showTable(!view.table.shown), off);
+    const boxes = () => view.search({ objects: !view.searches.next.objects });
+    this.boxes = button("boxes", "a tile for each box instead of each record (x)", boxes, off);
+    this.map = button("map", "map of the records, beside them (p)", () => view.showMap(!view.map.shown), off);
     this.save = h(
       "select",
       {
@@ -198,16 +158,8 @@ export class Tools {
       h("option", { value: "redo" }, "do again (Ctrl+Y)"),
     );
     this.pane = button("details", "details of the record, beside the tiles: on or off (i)", () => view.togglePane());
-    this.rail = h(
-      "button",
-      {
-        class: "tvz-rail-button",
-        title: "fields, classes, findings",
-        "aria-expanded": "false",
-        onclick: () => view.showRail(!view.root.classList.contains("tvz-railed")),
-      },
-      "fields",
-    );
+    const rail = () => view.showRail(!view.root.classList.contains("tvz-railed"));
+    this.rail = button("fields", "fields, classes, findings", rail, { class: "tvz-rail-button", "aria-expanded": "false" });
     this.root = h(
       "div",
       { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" },

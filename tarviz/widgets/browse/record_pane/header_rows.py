@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
+from tarviz.formats.header_parse import payload_blocks
+from tarviz.formats.header_scan import BLOCK
+from tarviz.formats.pax import number, records
+from tarviz.model.errors import DataError
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.rows import Row
 
-_HEADER = 512
 _TYPES = {b"0": "file", b"\0": "file", b"1": "hard link", b"2": "symbolic link", b"5": "folder", b"7": "file"}
 _TYPES |= {b"x": "PAX header", b"g": "PAX global", b"L": "GNU long name", b"K": "GNU long link", b"S": "GNU sparse file"}
 
@@ -26,19 +30,16 @@ def header(row: Row, ext: str) -> tuple[dict[str, Any], list[Buffer]]:
         ["member ends", f"byte {int(members.end[at]):,}"],
     ]
     place = 0
-    while place + _HEADER <= len(raw):
-        block = raw[place : place + _HEADER]
+    while place + BLOCK <= len(raw):
+        block = raw[place : place + BLOCK]
         shown += _header_fields(block)
-        size = _octal(block[124:136]) or 0
-        place += _HEADER
+        size = number(block[124:136]) or 0
+        place += BLOCK
         if block[156:157] in b"xgLK" and block[156:157] != b"":
             body = raw[place : place + size]
-            shown += (
-                _pax(body)
-                if block[156:157] in (b"x", b"g")
-                else [["long name", readable(body.rstrip(b"\0").decode("utf-8", "backslashreplace"))]]
-            )
-            place += -(-size // _HEADER) * _HEADER
+            long_name = ["long name", readable(body.rstrip(b"\0").decode("utf-8", "backslashreplace"))]
+            shown += _pax(body) if block[156:157] in (b"x", b"g") else [long_name]
+            place += payload_blocks(size)
         else:
             break
     return {"rows": shown}, [raw[:4096]]
@@ -48,22 +49,13 @@ def _text(field: bytes) -> str:
     return field.split(b"\0", 1)[0].decode("utf-8", "backslashreplace")
 
 
-def _octal(field: bytes) -> int | None:
-    if field[:1] == b"\x80":
-        return int.from_bytes(field[1:], "big")
-    try:
-        return int(field.strip(b" \0") or b"0", 8)
-    except ValueError:
-        return None
-
-
 def _header_fields(block: bytes) -> list[list[str]]:
     kind = _TYPES.get(block[156:157], f"type {block[156:157]!r}")
     numbers = {"mode": block[100:108], "uid": block[108:116], "gid": block[116:124], "size": block[124:136], "mtime": block[136:148]}
     rows = [["— header", kind], ["name field", readable(_text(block[:100]))]]
     for name, field in numbers.items():
-        number = _octal(field)
-        shown = "unreadable" if number is None else f"{number:o} (octal)" if name == "mode" else f"{number:,}"
+        value = number(field)
+        shown = "unreadable" if value is None else f"{value:o} (octal)" if name == "mode" else f"{value:,}"
         rows.append([name, f"{shown}   {_text(field)!r}"])
     magic = _text(block[257:263])
     rows += [
@@ -77,14 +69,11 @@ def _header_fields(block: bytes) -> list[list[str]]:
 
 
 def _pax(body: bytes) -> list[list[str]]:
-    """PAX records (`LENGTH KEY=VALUE\\n`), as far as they can be read."""
+    """PAX records, as far as they can be read."""
     rows: list[list[str]] = []
-    while body and len(rows) < 100:
-        digits, _, rest = body.partition(b" ")
-        if not digits.isdigit() or len(digits) > 8 or int(digits) <= len(digits) + 1 or int(digits) > len(body):
-            rows.append(["PAX", f"unreadable: {body[:60]!r}"])
-            break
-        name, _, value = rest[: int(digits) - len(digits) - 2].partition(b"=")
-        rows.append([f"PAX {readable(_text(name))}", readable(value.decode("utf-8", "backslashreplace"))[:500]])
-        body = body[int(digits) :]
+    try:
+        for name, value in islice(records(body), 100):
+            rows.append([f"PAX {readable(_text(name))}", readable(value.decode("utf-8", "backslashreplace"))[:500]])
+    except DataError as error:
+        rows.append(["PAX", f"unreadable: {error.message}"])
     return rows

@@ -10,7 +10,7 @@ from typing import Any
 
 from tarviz import viewers
 from tarviz.model.config import format_size
-from tarviz.model.errors import DataError, LimitError, TarvizError, redact
+from tarviz.model.errors import LimitError, TarvizError, redact
 from tarviz.model.types import Buffer
 from tarviz.viewers import Meta, Note, Panel
 from tarviz.viewers.panel import MAX_PREVIEW_BYTES, readable
@@ -31,32 +31,30 @@ def describe(row: Row) -> dict[str, Any]:
         "index": row.record,
         "fields": fields,
         "pending": row.pending,
-        "python": python(row),
+        "python": f"import tarviz\nrecord = tarviz.index({redact(row.shard.url)!r})[{row.record}]  # {row.key!r}",
     }
 
 
-def python(row: Row, ext: str = "") -> str:
-    """The Python that loads this record, or one field of it."""
-    field = f"[{ext!r}]" if ext else ""
-    return f"import tarviz\nrecord = tarviz.index({redact(row.shard.url)!r})[{row.record}]  # {row.key!r}" + (
-        f"\nrecord{field}" if ext else ""
-    )
-
-
-def payload(row: Row, ext: str, limit: int = MAX_PREVIEW_BYTES) -> bytes:
+def payload(row: Row, ext: str) -> bytes:
     """One payload, whole. Raises what reading it met."""
-    found = payloads([Want(row, ext)], limit=limit)[0]
+    found = payloads([Want(row, ext)], limit=MAX_PREVIEW_BYTES)[0]
     if isinstance(found, TarvizError):
         raise found
     return found
 
 
-def panel(row: Row, ext: str, *, as_: str | None = None, options: Mapping[str, Any] | None = None) -> Panel:
-    """The panel of one field. What is too large to be held is played or shown as bytes, in parts."""
-    size = row.sizes.get(ext)
-    if size is None:
-        raise DataError(f"There is no .{ext} in this record.", code="E_MISSING_FIELD")
-    meta = Meta(ext, row.key, row.shard.url, dict(options or {}))
+def panel(row: Row, ext: str, options: Mapping[str, Any]) -> Panel:
+    """The panel of a field that is there, with a remark where the record may lack a member."""
+    found = _panel(row, ext, options)
+    if not row.pending:
+        return found
+    note = Note("This record may be incomplete: its shard ends without an end mark or is damaged after it.", "warn")
+    return replace(found, blocks=[note, *found.blocks])
+
+
+def _panel(row: Row, ext: str, options: Mapping[str, Any]) -> Panel:
+    """What is too large to be held is played or shown as bytes, in parts."""
+    size = row.sizes[ext]
     if size > MAX_PREVIEW_BYTES:
         kind = viewers.choose(ext)
         block: Any = viewers.Hex()
@@ -69,7 +67,7 @@ def panel(row: Row, ext: str, *, as_: str | None = None, options: Mapping[str, A
     except TarvizError as error:
         text = redact(f"{error.code}: {error.message}")
         return Panel(text, [Note(text, "bad")], viewer="bytes")
-    return viewers.view(blob, meta, as_=as_)
+    return viewers.view(blob, Meta(ext, row.key, row.shard.url, dict(options)))
 
 
 def part(row: Row, ext: str, start: int, length: int) -> bytes:
@@ -101,15 +99,14 @@ def example(row: Row) -> tuple[dict[str, Any], list[Buffer]]:
     if sum(row.sizes.values()) > MAX_PREVIEW_BYTES:
         raise LimitError("The record is too large for a preview of its Example.")
     record: dict[str, Any] = {"__key__": row.key}
+    types: dict[str, str] = {}
     broken = []
     for ext, blob in zip(row.sizes, payloads([Want(row, ext) for ext in row.sizes]), strict=True):
         if isinstance(blob, TarvizError):
             raise blob
         record[ext] = blob
-    types: dict[str, str] = {}
-    for ext in row.sizes:
         try:
-            examples.encode({ext: record[ext]}, key=False)
+            examples.encode({ext: blob}, key=False)
         except TarvizError as error:  # not what its name promises: it travels as bytes
             types[ext] = "bytes"
             broken.append(f".{ext} as bytes: {error.message}")
@@ -126,49 +123,19 @@ def example(row: Row) -> tuple[dict[str, Any], list[Buffer]]:
 
 
 def _feature(name: str, kind: str | None, found: list[Any]) -> list[str]:
-    if kind == "bytes":
-        text = ", ".join(_bytes_text(value) for value in found[:4])
-    else:
-        text = ", ".join(str(value) for value in found[:16])
-    return [readable(name), f"{kind or 'empty'}_list[{len(found)}]", text + (", …" if len(found) > 16 else "")]
+    shown = map(_bytes_text, found[:4]) if kind == "bytes" else map(str, found[:16])
+    return [readable(name), f"{kind or 'empty'}_list[{len(found)}]", ", ".join(shown) + (", …" if len(found) > 16 else "")]
 
 
 def _bytes_text(value: bytes) -> str:
-    head = value[:48]
-    try:
-        text = head.decode("utf-8")
-    except UnicodeDecodeError:
-        text = head[:16].hex(" ")
-    else:
-        text = repr(text) if text.isprintable() else head[:16].hex(" ")
-    return text + (
-        f" … ({len(value):,} bytes)" if len(value) > len(head) or (text.endswith(head[:16].hex(" ")) and len(value) > 16) else ""
-    )
+    text = value[:48].decode("utf-8", "surrogateescape")
+    shown, most = (repr(text), 48) if text.isprintable() else (value[:16].hex(" "), 16)
+    return shown + (f" … ({len(value):,} bytes)" if len(value) > most else "")
 
 
 def digest(row: Row, ext: str) -> str:
     """SHA-256 of a payload, read in parts."""
     found = hashlib.sha256()
-    size, at = row.sizes[ext], 0
-    while at < size:
-        piece = part(row, ext, at, 4 << 20)
-        if not piece:
-            break
-        found.update(piece)
-        at += len(piece)
+    for at in range(0, row.sizes[ext], 4 << 20):
+        found.update(part(row, ext, at, 4 << 20))
     return found.hexdigest()
-
-
-def with_classes(options: Mapping[str, Any], classes: Any, counts: Mapping[str, int] | None) -> dict[str, Any]:
-    """What the host knows, added to what the reader wishes."""
-    return {**({"classes": classes} if classes else {}), **({"histogram": counts} if counts else {}), **options}
-
-
-def refresh(found: Panel, row: Row) -> Panel:
-    """The panel with a remark where the record may lack a member."""
-    if not row.pending:
-        return found
-    return replace(
-        found,
-        blocks=[Note("This record may be incomplete: its shard ends without an end mark or is damaged after it.", "warn"), *found.blocks],
-    )

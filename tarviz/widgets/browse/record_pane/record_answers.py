@@ -30,13 +30,13 @@ class RecordAnswers(Answers):
             return message, []
         message["ext"] = readable(chosen)
         buffers: list[Buffer] = []
-        message["panel"] = self._view(found, chosen, None, options).to_message(buffers)[0]
+        message["panel"] = self._view(found, chosen, options).to_message(buffers)[0]
         over = self._over(found, chosen)
         if over:
             message["over"] = over.message(buffers)
             message["colours"] = {readable(shape.name[:80]): self.overlays.colour(shape.name) for shape in over.shapes}
         if not ext:
-            message["card"] = card.message(found, chosen, lambda beside: self._view(found, beside, None, options), buffers)
+            message["card"] = card.message(found, chosen, lambda beside: self._view(found, beside, options), buffers)
         return message, buffers
 
     def _over(self, row: Row, ext: str) -> Over | None:
@@ -51,20 +51,12 @@ class RecordAnswers(Answers):
         found = {name: blob for name, blob in zip(fields, blobs, strict=True) if isinstance(blob, bytes)}
         return self.overlays.over(found, ext, *viewers.picture_size(picture, ext), 2048)
 
-    @rpc
-    def panel(self, row: int, ext: str, viewer: str = "", options: Message | None = None) -> Answer:
-        """The panel of one field, shown as `viewer` says."""
-        return self._panel(self.rows.row(row), ext, viewer or None, options)
-
-    def _panel(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> Answer:
-        return self._view(row, ext, viewer, options).to_message()
-
-    def _view(self, row: Row, ext: str, viewer: str | None, options: Message | None) -> viewers.Panel:
-        named = self.labels.classes
-        classes = [named.get(at, "") for at in range(max(named) + 1)] if named else None
-        counts = self.labels.counts if self.labels.chosen == ext else None
-        wishes = inspect.with_classes(options or {}, classes, counts)
-        return inspect.refresh(inspect.panel(row, ext, as_=viewer, options=wishes), row)
+    def _view(self, row: Row, ext: str, options: Message | None) -> viewers.Panel:
+        known = self.labels
+        named: Message = {"classes": [known.classes.get(at, "") for at in range(max(known.classes) + 1)]} if known.classes else {}
+        if known.chosen == ext and known.counts:
+            named["histogram"] = known.counts
+        return inspect.panel(row, ext, named | (options or {}))
 
     @rpc
     def part(self, row: int, ext: str, start: int = 0, length: int = 1 << 20) -> Answer:
@@ -89,18 +81,10 @@ class RecordAnswers(Answers):
         return {"sha256": inspect.digest(self.rows.row(row), ext)}
 
     @rpc
-    def python(self, row: int, ext: str = "") -> Message:
-        """The Python that loads a record or a field."""
-        return {"python": readable(inspect.python(self.rows.row(row), ext))}
-
-    @rpc
     def columns(self) -> Message:
         """The columns of the table, as expressions."""
-        return {
-            "columns": [
-                readable(name) for name in cells.columns([self.rows.row(one) for one in self.look.query.ids(0, 24) or self.rows.ids(0, 24)])
-            ]
-        }
+        rows = [self.rows.row(one) for one in self.look.query.ids(0, 24) or self.rows.ids(0, 24)]
+        return {"columns": [readable(name) for name in cells.columns(rows)]}
 
     @rpc
     def cells(self, query: int, start: int, stop: int, columns: list[str]) -> Message:

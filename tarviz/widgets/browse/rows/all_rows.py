@@ -10,7 +10,7 @@ import numpy as np
 
 from tarviz.formats import header_scan
 from tarviz.model.types import URL
-from tarviz.widgets.browse.rows.shard_rows import Row, Segment, ShardRows, row_id, split_id
+from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows, row_id, split_id
 
 
 class Rows:
@@ -24,12 +24,18 @@ class Rows:
         self.changed = threading.Condition()
         self.version = 0
 
-    def touch(self, shard: ShardRows) -> None:
-        """Say that `shard` has changed."""
+    def touch(self, shard: ShardRows | None = None) -> None:
+        """Say that `shard` has changed, or something else that people look at."""
         with self.changed:
             self.version += 1
-            shard.changed = self.version
+            if shard is not None:
+                shard.changed = self.version
             self.changed.notify_all()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for the next change."""
+        with self.changed:
+            self.changed.wait(seconds)
 
     @property
     def finished(self) -> bool:
@@ -76,18 +82,11 @@ class Rows:
         """The number of the first known row of this key."""
         for shard in self.shards:
             for segment in shard.segments:
-                at = _find(segment, key)
-                if at is not None:
-                    return row_id(shard.number, segment.first + at)
+                for at in np.flatnonzero(segment.hash == np.uint64(header_scan.hash_one(key))).tolist():
+                    if segment.keys(at, at + 1)[0] == key:
+                        return row_id(shard.number, segment.first + at)
         return None
 
     def close(self) -> None:
         for shard in self.shards:
             shard.close()
-
-
-def _find(segment: Segment, key: bytes) -> int | None:
-    for at in np.flatnonzero(segment.hash == np.uint64(header_scan.hash_one(key))).tolist():
-        if segment.keys(at, at + 1)[0] == key:
-            return int(at)
-    return None

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from tarviz.model.errors import DataError, LimitError, TarvizError
 from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows
@@ -21,10 +20,6 @@ class Want:
     row: Row
     ext: str
 
-    def place(self) -> tuple[int, int]:
-        at = self.row.member(self.ext)
-        return int(self.row.segment.members.data[at]), int(self.row.segment.members.size[at])
-
 
 def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | TarvizError]:
     """The payloads, in the order given, neighbours read in one range; an error where one cannot be had.
@@ -36,17 +31,18 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
     places: list[tuple[int, int, int, int]] = []
     for number, want in enumerate(wanted):
         try:
-            offset, size = want.place()
+            at = want.row.member(want.ext)
         except KeyError:
             found[number] = DataError(f"There is no .{want.ext} in this record.", code="E_MISSING_FIELD")
             continue
-        at = want.row.member(want.ext)
+        members = want.row.segment.members
+        size = int(members.size[at])
         if size > limit:
             found[number] = LimitError(f".{want.ext} has {size:,} bytes; at most {limit:,} are read at once.")
-        elif at in want.row.segment.members.sparse:
+        elif at in members.sparse:
             found[number] = _guarded(want.row.payload, at)
         elif size:
-            places.append((want.row.shard.number, offset, size, number))
+            places.append((want.row.shard.number, int(members.data[at]), size, number))
     places.sort()
     at = 0
     while at < len(places):
@@ -77,9 +73,8 @@ def _read_run(shard: ShardRows, run: list[tuple[int, int, int, int]], end: int, 
             found[number] = data[offset - begin : offset - begin + size]
 
 
-def _guarded(work: Any, *arguments: Any) -> bytes | TarvizError:
+def _guarded(work: Callable[..., bytes], *arguments: int) -> bytes | TarvizError:
     try:
-        result: bytes = work(*arguments)
+        return work(*arguments)
     except TarvizError as error:
         return error
-    return result

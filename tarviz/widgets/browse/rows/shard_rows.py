@@ -85,10 +85,6 @@ class Row:
         return to_text(self.segment.keys(at, at + 1)[0])
 
     @property
-    def index(self) -> int:
-        return self.record
-
-    @property
     def sizes(self) -> dict[str, int]:
         """Extension → payload size in bytes."""
         exts = self.segment.exts
@@ -233,10 +229,6 @@ class ShardRows:
         if len(data) < length:
             raise ChangedError("the shard is shorter than when it was scanned.", shard=self.url, offset=offset)
         return data
-
-    def holds(self, offset: int, length: int) -> bool:
-        """Whether these bytes can be had without asking the store."""
-        return self.spill is not None or self._kept(offset, length) is not None
 
     def _kept(self, offset: int, length: int) -> bytes | None:
         """The bytes out of the blocks that are held, where these hold all of them."""

@@ -7,13 +7,14 @@ import tempfile
 import threading
 import weakref
 
+_MOST = 16 << 30
+
 
 class Spill:
-    """The inflated bytes of a compressed shard in a temporary file without a name, up to `limit` bytes."""
+    """The inflated bytes of a compressed shard in a temporary file without a name, up to 16 GiB."""
 
-    def __init__(self, limit: int = 16 << 30) -> None:
+    def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="tarviz-")  # noqa: SIM115 (closed by close)
-        self._limit = limit
         self._end = 0
         self._finish = weakref.finalize(self, self._file.close)
         self._lock = threading.Lock()
@@ -21,7 +22,7 @@ class Spill:
     def put(self, base: int, data: memoryview) -> bool:
         """Keep bytes that begin at `base` of the tar; False when there is no room."""
         with self._lock:
-            if self._file.closed or base + len(data) > self._limit:
+            if self._file.closed or base + len(data) > _MOST:
                 return False
             try:
                 os.pwrite(self._file.fileno(), data, base)
