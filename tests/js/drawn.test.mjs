@@ -426,6 +426,19 @@ test("the axes of a rate: marks and words, how long the first batch took, megaby
     [marks[11], marks[14]].map(([, ...place]) => place),
   );
   assert.deepEqual([["first batch after 500 ms", 57, 569]], marks.slice(15));
+  const near5 = LINES.map((line) => ({ ...line, points: line.points.map(([at, rate, size]) => [at, rate * 1.09, size * 1.19]) }));
+  drawRateLine(canvas, readout, near5, undefined, undefined);
+  const room = texts().map(([text]) => text);
+  assert.deepEqual(["0", "50", "100", "150"], room.slice(0, 4), "120 is too near to 125: there is room above");
+  assert.deepEqual(["0", "2.5", "5", "7.5"], room.slice(9, 13));
+  const long = { ...LINES[1], points: [[10.5, 5, 0]] };
+  drawRateLine(canvas, readout, [long], undefined, undefined);
+  assert.deepEqual(
+    ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s"],
+    texts()
+      .map(([text]) => text)
+      .filter((text) => / s$/.test(text)),
+  );
   const [ghost] = LINES;
   const quiet = { ...ghost, points: [[0.5, 10, 0]] };
   const scale = drawRateLine(canvas, readout, [quiet], undefined, undefined);

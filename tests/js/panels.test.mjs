@@ -248,6 +248,15 @@ test("bars stand on the ground, the marked one in its own colour, nothing for no
       .map(([, colour]) => colour)
       .filter((colour, at, all) => all.indexOf(colour) === at),
   );
+  const marked = drawnPlot({ kind: "bars", series: [["red", [4, 8, 4]]], mark: 1 }).filter(([name]) => /^fill/.test(name));
+  assert.deepEqual(
+    ["#d04a4a", "#d04a4a", "#e06c00", "#d04a4a", "#d04a4a"],
+    marked.filter(([name]) => name === "fillStyle").map(([, colour]) => colour),
+  );
+  assert.deepEqual(
+    ["fillStyle", "fillRect", "fillStyle", "fillStyle", "fillRect"],
+    marked.slice(0, 5).map(([name]) => name),
+  );
 });
 
 test("a line goes from lowest to highest, an envelope between two lines", () => {
@@ -309,6 +318,16 @@ test("plots keep within their canvas: the highest a little below its top, what s
       series: [
         ["a", [0, -1]],
         ["b", [0, 1]],
+      ],
+    }),
+  );
+  assert.deepEqual(
+    [[0, 2, 1, 76]],
+    boxes({
+      kind: "envelope",
+      series: [
+        ["a", [0, ...new Array(599).fill(null)]],
+        ["b", new Array(600).fill(1)],
       ],
     }),
   );
@@ -422,6 +441,37 @@ test("the value under the pointer is that of its pixel, by name where it has one
   view.values = undefined;
   click(view.canvas, { clientX: 949, clientY: 599 }, "pointermove");
   assert.match(view.foot.textContent, /\(59, 39\) = 0 0 0 α 0$/);
+  assert.deepEqual(
+    [
+      ["clearRect", 0, 0, 1, 1],
+      ["drawImage", view.picture, 59, 39, 1, 1, 0, 0, 1, 1],
+    ],
+    view.probe.calls,
+  );
+  for (const [data, said] of [
+    [[1, 2, 3, 255], "1 2 3"],
+    [[1, 2, 3, 254], "1 2 3 α 254"],
+  ]) {
+    view.probe = { clearRect() {}, drawImage() {}, getImageData: (...place) => (assert.deepEqual([0, 0, 1, 1], place), { data }) };
+    click(view.canvas, { clientX: 50, clientY: 0 }, "pointermove");
+    assert.equal(`60×40 · 15× · (0, 0) = ${said}`, view.foot.textContent);
+  }
+  for (const [clientX, clientY] of [
+    [49, 0],
+    [950, 0],
+    [60, 600],
+    [60, -1],
+  ]) {
+    click(view.canvas, { clientX, clientY }, "pointermove");
+    assert.equal("60×40 · 15×", view.foot.textContent, "beside it");
+  }
+  click(view.canvas, { clientX: 60, clientY: 9 }, "pointermove");
+  click(view.canvas, {}, "pointerleave");
+  assert.equal("60×40 · 15×", view.foot.textContent);
+  view.zoom(1 / 15 / 3);
+  assert.equal("60×40 · 33 %", view.foot.textContent);
+  view.zoom(3.7001);
+  assert.equal("60×40 · 1.23×", view.foot.textContent);
 });
 
 test("a picture is drawn smoothly where it shrinks or is large, its pixels seen where they are few", () => {
@@ -435,6 +485,34 @@ test("a picture is drawn smoothly where it shrinks or is large, its pixels seen 
   assert.deepEqual([false, true], [smooth(64, 40, 2), smooth(65, 40, 2)]);
   assert.deepEqual([true, false, true], [smooth(65, 40, 3.99), smooth(65, 40, 4), smooth(64, 40, 1.9)]);
   assert.equal("64×40 · 1.9×", view.foot.textContent);
+});
+
+test("on a fine screen pictures, plots and clouds have as many pixels as it has", async () => {
+  globalThis.devicePixelRatio = 3;
+  try {
+    const view = pictured();
+    assert.deepEqual([3000, 1800], [view.canvas.width, view.canvas.height]);
+    assert.deepEqual([3, 0, 0, 3, 0, 0], view.canvas.pen.calls.find(([name]) => name === "setTransform").slice(1));
+    view.scale = 1;
+    view.show({ naturalWidth: 500, naturalHeight: 300 });
+    assert.ok(view.canvas.pen.calls.findLast(([name]) => name === "imageSmoothingEnabled")[1]);
+    view.scale = 1.4;
+    view.draw();
+    assert.ok(!view.canvas.pen.calls.findLast(([name]) => name === "imageSmoothingEnabled")[1], "four pixels of the screen for one");
+    const canvas = document.createElement("canvas");
+    for (const name of ["clientWidth", "clientHeight"]) Object.defineProperty(canvas, name, { value: 0 });
+    drawPlot(canvas, { kind: "bars", series: [["a", [1]]] });
+    assert.deepEqual([900, 240], [canvas.width, canvas.height], "300 by 80 where it is not laid out");
+    assert.deepEqual(["scale", 3, 3], canvas.pen.calls[0]);
+    const { box } = shown([{ type: "points", total: 1, places: { buffer: 0 }, colours: { buffer: 1 } }], {
+      buffers: [new DataView(new ArrayBuffer(12)), new DataView(new ArrayBuffer(3))],
+    });
+    const cloud = box.querySelector("canvas");
+    await until(() => cloud.width === 2000 && cloud.height === 1200);
+    assert.equal(0, cloud.tabIndex);
+  } finally {
+    delete globalThis.devicePixelRatio;
+  }
 });
 
 test("how large a picture is when it fits: by whole pixels from three times its size on, twice at most below", () => {
