@@ -148,7 +148,7 @@ test("all records are checked, what is found is tagged, and clean shards are wri
   assert.deepEqual(["checking 3 of 60", "stop"], [page.find(".tvz-checks .tvz-busy").textContent, link("stop job").textContent]);
   assert.equal(null, link("check all"));
   click(link("stop job"));
-  await until(() => page.asked.some(({ name }) => name === "stop_job"));
+  await until(() => page.answered("stop_job"));
   view.keep.tags = [
     ["odd", 4],
     ["dup", 8],
@@ -250,17 +250,17 @@ test("the line below says where the cursor is, what goes on, and offers what hel
   );
   assert.deepEqual(["#0 of 60 · looked at 9", "tvz-cut tvz-busy", ["Stop"]], tell({ searching: "looked at 9", done: false }));
   click(page.find(".tvz-status button"));
-  await until(() => page.asked.some(({ name }) => name === "stop"));
+  await until(() => page.answered("stop"));
   assert.deepEqual(["#0 of 60", "tvz-cut tvz-busy", []], tell({ exact: false, shards: [shard({ state: "scanning" }), second, third] }));
   assert.deepEqual(["scan all"], tell({ shards: [shard({ state: "paused" }), second, third] })[2]);
   click(page.find(".tvz-status button"));
-  await until(() => page.asked.some(({ name }) => name === "go_on"));
+  await until(() => page.answered("go_on"));
   assert.deepEqual(["retry"], tell({ shards: [shard({ state: "unreachable" }), second, third] })[2]);
   assert.deepEqual(["scan again"], tell({ shards: [shard({ state: "missing" }), second, third] })[2]);
   tell({ shards: [shard({}), second, third] });
   assert.deepEqual(["scan again"], tell({ shards: [shard({ stale: true, number: 1 }), second, third] })[2]);
   click(page.find(".tvz-status button"));
-  await until(() => page.last("again"));
+  await until(() => page.answered("again"));
   assert.equal(1, page.last("again").shard);
   tell({ count: 0, selected: 4, wish: { ...view.wish, where: "x", objects: true } });
   assert.equal("0 boxes shown", view.status.text.textContent);
