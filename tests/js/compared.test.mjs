@@ -177,3 +177,32 @@ test("a step that failed is on the stage in words", async () => {
   );
   await golden("stage-refused", page.view.stage.frame);
 });
+
+test("another runner comes beside its chain, and the pins stay on theirs", async () => {
+  const { view } = await comparing();
+  stand(0, 1, 1);
+  press(list(), "a");
+  press(list(), "b");
+  const [first, second, third] = view.columns;
+  const answered = (r) => (page.change = (name, answer) => (/^(add|more)$/.test(name) ? { ...answer, err: undefined, r } : answer));
+  answered({ columns: [first, { ...first, runner: "other" }, second, third] });
+  await view.changes.add("other");
+  assert.deepEqual([{ runner: "other" }, 2, 2, 2], [page.last("add"), view.at.column, view.a.column, view.b.column]);
+  await until(() => !view.running);
+  answered({ columns: [third] });
+  view.at.column = 0;
+  await view.changes.add("other");
+  assert.equal(0, view.at.column, "a chain that is gone gives way to the first");
+  await until(() => !view.running);
+  answered({ found: false, count: view.config.most });
+  await view.changes.more();
+  assert.equal(`At most ${view.config.most} records.`, page.find(".tvz-status").textContent);
+  answered({ found: false, count: view.config.most - 1 });
+  await view.changes.more();
+  assert.equal("There are no more records.", page.find(".tvz-status").textContent);
+  assert.deepEqual({ count: 1 }, page.last("more"));
+  page.change = (name, answer) =>
+    name === "reroll" ? { ...answer, r: undefined, err: { type: "X", msg: "no", hint: "try", code: "E_X" } } : answer;
+  await view.changes.reroll(1);
+  assert.deepEqual([{ column: 1 }, "no try"], [page.last("reroll"), page.find(".tvz-status").textContent]);
+});

@@ -289,7 +289,10 @@ test("a tile has its shapes on a canvas of its own, as large as the picture", ()
 
   assert.equal(canvas, picture.nextSibling);
   assert.deepEqual([160, 80, "5px", "30px"], [canvas.width, canvas.height, canvas.style.left, canvas.style.top]);
-  assert.ok(canvas.pen.calls.some(([name]) => name === "strokeRect"));
+  assert.deepEqual(
+    ["strokeRect", 4, 8, 40, 32],
+    canvas.pen.calls.find(([name]) => name === "strokeRect"),
+  );
   assert.ok(!canvas.pen.calls.some(([name]) => name === "fillText"), "a tile is too small for names");
 });
 

@@ -723,3 +723,54 @@ test("tiles fit their grid: two columns where there is room, the rest shared out
   assert.deepEqual([60, 1], at(10).slice(0, 2));
   assert.deepEqual([96, 9], at(1000, 96).slice(0, 2));
 });
+
+test("rows of the table: numbers to the right and short, texts on one line, the marked and the chosen told", async () => {
+  const view = await browsing();
+  page.change = (name, answer) =>
+    name === "cells"
+      ? { ...answer, r: { ...answer.r, rows: answer.r.rows.map((row) => ({ ...row, cells: [1234567, 0.123456789, null, "a\nb"] })) } }
+      : answer;
+  press(page.grid, "t");
+  await until(() => page.find("[data-position='1'] .tvz-number"));
+  view.table.columns = ["a", "b", "url", "d"];
+  view.table.draw();
+  const row = (position) => page.find(`.tvz-trow[data-position='${position}']`);
+  await until(() => row(1)?.children.length === 6 && row(1).lastChild.textContent);
+  assert.deepEqual(
+    ["", "set/n000001", "1,234,567", "0.123457", "", "a ⏎ b"],
+    [...row(1).children].map((cell) => cell.textContent),
+  );
+  assert.deepEqual(
+    ["ltr", "ltr", "auto", "auto"],
+    [...row(1).children].slice(2).map((cell) => cell.dir),
+  );
+  assert.deepEqual(
+    ["", "", "", "a\nb"],
+    [...row(1).children].slice(2).map((cell) => cell.title),
+  );
+  assert.deepEqual(
+    ["72px", "3", "false", "true"],
+    [row(1).style.top, row(1).getAttribute("aria-rowindex"), row(1).getAttribute("aria-selected"), row(0).getAttribute("aria-selected")],
+  );
+  assert.equal("40px 170px 116px 116px 280px 116px", row(1).style.gridTemplateColumns);
+  const { root } = view.table;
+  assert.deepEqual(
+    ["61", "6", row(0).id],
+    [root.getAttribute("aria-rowcount"), root.getAttribute("aria-colcount"), root.getAttribute("aria-activedescendant")],
+  );
+  assert.equal(25, page.all(".tvz-trow").length, "17 in view and eight more");
+  press(root, "j");
+  await until(() => row(1).getAttribute("aria-selected") === "true");
+  press(root, " ");
+  await until(() => row(1).classList.contains("tvz-marked") && !row(0).classList.contains("tvz-marked"));
+  press(root, "N");
+  await until(() => !view.marks.size);
+  press(root, "PageDown");
+  assert.equal(16, view.at);
+  click(row(3).lastChild);
+  assert.equal(3, view.at);
+  click(row(3), {}, "dblclick");
+  assert.ok(page.root.classList.contains("tvz-zoomed"));
+  const boxes = () => page.all(".tvz-columns-list input").filter((box) => box.checked).length;
+  assert.equal(4, boxes());
+});
