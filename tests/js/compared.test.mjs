@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 
 import { CompareView } from "../../tarviz/widgets/compare/compare.mjs";
+import { RpcError } from "../../tarviz/widgets/host/requests.mjs";
 import { click, press, put, test, until, wheel } from "./dom.mjs";
 import { golden } from "./golden.mjs";
 import { opened } from "./pages.mjs";
@@ -205,4 +206,24 @@ test("another runner comes beside its chain, and the pins stay on theirs", async
     name === "reroll" ? { ...answer, r: undefined, err: { type: "X", msg: "no", hint: "try", code: "E_X" } } : answer;
   await view.changes.reroll(1);
   assert.deepEqual([{ column: 1 }, "no try"], [page.last("reroll"), page.find(".tvz-status").textContent]);
+});
+
+test("a comparison whose kernel is gone keeps its thumbnails and asks no more", async () => {
+  const { view } = await comparing();
+  const told = (fault) => {
+    view.trouble(fault instanceof Error ? fault : new RpcError({ type: "X", msg: "gone", hint: "again", code: "E_X", ...fault }));
+    return [page.find(".tvz-status").textContent, view.lost];
+  };
+  assert.deepEqual(["Error: odd", false], told(new Error("odd")));
+  assert.deepEqual(["gone again", false], told({}));
+  assert.deepEqual(
+    ["Error: odd", false],
+    (told(new Error("odd")), told(new RpcError({ code: "overtaken", msg: "late" })), told(new Error("odd"))),
+  );
+  assert.deepEqual(["gone", true], told({ code: "no-kernel", type: "Saved" }));
+  assert.deepEqual(["gone again The thumbnails that were there stay.", true], told({ code: "no-kernel" }));
+  const { length } = page.asked;
+  stand(1, 1, 2);
+  assert.equal(undefined, await view.full({ record: 1, column: 1, step: 2 }));
+  assert.equal(length, page.asked.length);
 });

@@ -664,6 +664,31 @@ test("what cannot be found is told, what is picked is taken away at once", async
   await until(() => !view.searches.running && !view.picks.size);
 });
 
+test("names, paths and filters are not spell-checked; the sheet of keys begins at its beginning", async (t) => {
+  await browsing();
+  const boxes = page.all(".tvz-tools input, .tvz-saver input");
+  assert.equal(6, boxes.length);
+  assert.deepEqual(
+    [],
+    boxes.filter((box) => box.spellcheck !== false).map((box) => box.className),
+  );
+  const focused = t.mock.method(HTMLElement.prototype, "focus");
+  press(page.grid, "?");
+  assert.deepEqual([{ preventScroll: true }], focused.mock.calls.at(-1).arguments);
+});
+
+test("a search that the controller forgot is asked again, and is no step of the reader's", async () => {
+  const view = await browsing();
+  const shown = (view.searches.restoring = {});
+  view.searches.running = 1;
+  view.searches.renew();
+  assert.equal(undefined, page.last("search"), "one is under way");
+  view.searches.running = 0;
+  view.searches.renew();
+  assert.equal(shown, view.searches.restoring);
+  await until(() => page.answered("search") && !view.searches.running);
+});
+
 test("a page says what it shows to whoever saves it, and keeps Back for steps", async () => {
   const view = await browsing();
   const states = [];
