@@ -77,7 +77,7 @@ def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: Non
     shared = np.zeros_like(values)
     for turned in _turns(values):
         shared += turned / 8
-    shared = shared.reshape(len(at), CUTS, -1)
+    shared = shared.reshape(len(at), CUTS, _COARSE**2)
     square = np.square(shared).sum(2)
     found = [np.zeros(0, np.int64)]
     rows = max(1, _BLOCK // max(1, len(at)))

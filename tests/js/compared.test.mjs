@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 
 import { CompareView } from "../../tarviz/widgets/compare/compare.mjs";
+import { RpcError } from "../../tarviz/widgets/host/requests.mjs";
 import { click, press, put, test, until, wheel } from "./dom.mjs";
 import { golden } from "./golden.mjs";
 import { opened } from "./pages.mjs";
@@ -176,4 +177,53 @@ test("a step that failed is on the stage in words", async () => {
     page.view.stage.canvas.pen.calls.some(([name, text]) => name === "fillText" && /E_SCHEMA|random_crop|larger/.test(text)),
   );
   await golden("stage-refused", page.view.stage.frame);
+});
+
+test("another runner comes beside its chain, and the pins stay on theirs", async () => {
+  const { view } = await comparing();
+  stand(0, 1, 1);
+  press(list(), "a");
+  press(list(), "b");
+  const [first, second, third] = view.columns;
+  const answered = (r) => (page.change = (name, answer) => (/^(add|more)$/.test(name) ? { ...answer, err: undefined, r } : answer));
+  answered({ columns: [first, { ...first, runner: "other" }, second, third] });
+  await view.changes.add("other");
+  assert.deepEqual([{ runner: "other" }, 2, 2, 2], [page.last("add"), view.at.column, view.a.column, view.b.column]);
+  await until(() => !view.running);
+  answered({ columns: [third] });
+  view.at.column = 0;
+  await view.changes.add("other");
+  assert.equal(0, view.at.column, "a chain that is gone gives way to the first");
+  await until(() => !view.running);
+  answered({ found: false, count: view.config.most });
+  await view.changes.more();
+  assert.equal(`At most ${view.config.most} records.`, page.find(".tvz-status").textContent);
+  answered({ found: false, count: view.config.most - 1 });
+  await view.changes.more();
+  assert.equal("There are no more records.", page.find(".tvz-status").textContent);
+  assert.deepEqual({ count: 1 }, page.last("more"));
+  page.change = (name, answer) =>
+    name === "reroll" ? { ...answer, r: undefined, err: { type: "X", msg: "no", hint: "try", code: "E_X" } } : answer;
+  await view.changes.reroll(1);
+  assert.deepEqual([{ column: 1 }, "no try"], [page.last("reroll"), page.find(".tvz-status").textContent]);
+});
+
+test("a comparison whose kernel is gone keeps its thumbnails and asks no more", async () => {
+  const { view } = await comparing();
+  const told = (fault) => {
+    view.trouble(fault instanceof Error ? fault : new RpcError({ type: "X", msg: "gone", hint: "again", code: "E_X", ...fault }));
+    return [page.find(".tvz-status").textContent, view.lost];
+  };
+  assert.deepEqual(["Error: odd", false], told(new Error("odd")));
+  assert.deepEqual(["gone again", false], told({}));
+  assert.deepEqual(
+    ["Error: odd", false],
+    (told(new Error("odd")), told(new RpcError({ code: "overtaken", msg: "late" })), told(new Error("odd"))),
+  );
+  assert.deepEqual(["gone", true], told({ code: "no-kernel", type: "Saved" }));
+  assert.deepEqual(["gone again The thumbnails that were there stay.", true], told({ code: "no-kernel" }));
+  const { length } = page.asked;
+  stand(1, 1, 2);
+  assert.equal(undefined, await view.full({ record: 1, column: 1, step: 2 }));
+  assert.equal(length, page.asked.length);
 });

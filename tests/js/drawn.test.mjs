@@ -110,6 +110,178 @@ test("the eleventh class is dashed, the twenty-first dotted, and names are read 
   assert.deepEqual(["#ffffff", "#101216", "#101216"], ["#0000ff", "#ffff00", "#00ff00"].map(inkOn));
 });
 
+test("colours that an ink is black on begin where the eye takes them for light", () => {
+  assert.deepEqual(["#ffffff", "#101216"], ["#8c8c8c", "#8d8d8d"].map(inkOn));
+  assert.deepEqual(["#ffffff", "#101216", "#101216"], ["#ff4600", "#ff6e00", "#a0a000"].map(inkOn));
+});
+
+test("a name stands above its box, inside where there is no room, with its score", () => {
+  const canvas = h("canvas");
+  const shapes = [
+    ["box", [10, 20, 5, 5], "cat", 0.25],
+    ["box", [10, 2, 5, 5], "", 0.5],
+    ["box", [10, 14, 5, 5], "dog", null],
+    ["box", [0, 0, 5, 5], "", null],
+  ];
+  drawOver(canvas.getContext("2d"), { width: 40, height: 40, shapes, masks: [] }, new Layers(COLOURS, () => {}), { scale: 2, x: 3, y: 1 });
+  const of = (wanted) => canvas.pen.calls.filter(([name]) => name === wanted).map(([, ...values]) => values);
+  assert.deepEqual(
+    [
+      ["cat 0.25", 25, 37.5],
+      ["0.50", 25, 15.5],
+      ["dog", 25, 25.5],
+    ],
+    of("fillText"),
+  );
+  assert.deepEqual(
+    [
+      [22.1, 27, 54, 14],
+      [22.1, 5, 30, 14],
+      [22.1, 15, 24, 14],
+    ],
+    of("fillRect"),
+  );
+  assert.deepEqual(
+    [
+      [23, 41, 10, 10],
+      [23, 5, 10, 10],
+      [23, 29, 10, 10],
+      [3, 1, 10, 10],
+    ],
+    of("strokeRect"),
+  );
+  assert.deepEqual([["600 11px system-ui, sans-serif"], [1.75]], [of("font")[0], of("lineWidth")[0]]);
+});
+
+test("key points are dots with a white rim, those that are not seen are left out, an outline is filled faintly", () => {
+  const canvas = h("canvas");
+  const shapes = [
+    ["points", [1, 2, 1, 5, 6, 0, 8, 9, 2, 7], "cat", null],
+    ["polygon", [0, 0, 4, 0, 4, 4], "dog", 0.5],
+  ];
+  const layers = new Layers(COLOURS, () => {});
+  layers.least = 0.5;
+  drawOver(canvas.getContext("2d"), { width: 40, height: 40, shapes, masks: [] }, layers, { scale: 2, x: 3, y: 1 });
+  const of = (wanted) => canvas.pen.calls.filter(([name]) => name === wanted).map(([, ...values]) => values);
+  assert.deepEqual(
+    [
+      [5, 5, 3.5, 0, 7],
+      [19, 19, 3.5, 0, 7],
+    ],
+    of("arc"),
+  );
+  assert.deepEqual(
+    [
+      [3, 1],
+      [11, 1],
+      [11, 9],
+    ],
+    of("lineTo"),
+  );
+  assert.deepEqual([[0.5], [0.22], [1]], of("globalAlpha"));
+  assert.deepEqual(["#ff0000", "#ffffff", "#ffffff", "#00ff00"], of("strokeStyle").flat());
+  assert.deepEqual([1.75, 1, 1, 1.75], of("lineWidth").flat());
+});
+
+test("masks without a name have colours of their own, on a canvas as large as the first, painted once", () => {
+  const shapes = [
+    ["mask", [2, 4, 2, 6], "", null],
+    ["mask", [4, 2, 0, 8], "", 0.3],
+    ["mask", [2, 4, 4, 4], "cat", null],
+  ];
+  const layers = new Layers(COLOURS, () => {});
+  const drawn = (options) => {
+    const canvas = h("canvas");
+    drawOver(canvas.getContext("2d"), { width: 40, height: 20, shapes, masks: [] }, layers, { scale: 0.5, x: 1, y: 2 }, options);
+    return canvas.pen.calls.filter(([name]) => name === "drawImage").map(([, ...values]) => values);
+  };
+  const [[mask, ...place], ...others] = drawn({ masks: [undefined] });
+  assert.deepEqual([[1, 2, 20, 10], []], [place, others]);
+  assert.deepEqual([4, 2], [mask.width, mask.height]);
+  const of = (wanted) => mask.pen.calls.filter(([name]) => name === wanted).map(([, ...values]) => values);
+  assert.deepEqual(["hsl(328.5 72% 60%)", "hsl(106 72% 60%)", "#ff0000"], of("fillStyle").flat());
+  assert.deepEqual(
+    [
+      [1, 0, 0, 1, 0, 0],
+      [2, 0, 0, 0.5, 0, 0],
+      [1, 0, 0, 1, 0, 0],
+    ],
+    of("setTransform"),
+  );
+  assert.deepEqual(
+    [
+      [1, 0, 3, 2],
+      [0, 0, 2, 4],
+      [2, 0, 2, 2],
+    ],
+    of("fillRect"),
+  );
+  assert.equal(mask, drawn()[0][0]);
+  layers.least = 0.3;
+  assert.equal(mask, drawn()[0][0], "a score as high as the least is drawn");
+  layers.least = 0.31;
+  const fewer = drawn()[0][0];
+  assert.notEqual(mask, fewer);
+  assert.equal(2, fewer.pen.calls.filter(([name]) => name === "fillRect").length);
+  layers.hide("cat");
+  assert.equal(1, drawn()[0][0].pen.calls.filter(([name]) => name === "fillRect").length);
+});
+
+test("only what is there can be switched; names are counted by their boxes, else by their outlines", () => {
+  const bar = (over, only) =>
+    layerBar({ width: 4, height: 4, masks: [], shapes: [], ...over }, new Layers(COLOURS, () => {}), () => {}, only);
+  const texts = (over, only) => [...bar(over, only).querySelectorAll("button, label, span.tvz-class")].map((one) => one.textContent);
+  const outline = ["polygon", [0, 0], "dog", null];
+  assert.deepEqual(["outlines", "dog 2"], texts({ shapes: [outline, outline] }));
+  assert.deepEqual(["boxes", "outlines", "names", "cat"], texts({ shapes: [outline, ["box", [0, 0, 1, 1], "cat", null]] }));
+  assert.deepEqual(
+    ["key points", "unnamed"],
+    texts({ shapes: [["points", [0, 0, 1], "", null]] }, () => {}),
+  );
+  assert.deepEqual(
+    ["masks", "confidence ≥ 0.00", "cat", "only"],
+    texts({ shapes: [["mask", [1, 1, 0, 1], "cat", 2.5]] }, () => {}),
+  );
+  const legend = {
+    ext: "m.png",
+    buffer: 0,
+    legend: [
+      [1, "sky", "#0000ff"],
+      [2, "", "#000"],
+    ],
+  };
+  assert.deepEqual(["m.png, n.png", "sky", "2"], texts({ masks: [legend, { ext: "n.png" }] }));
+  const slider = bar({ shapes: [["mask", [1, 1, 0, 1], "cat", 2.5]] }).querySelector(".tvz-confidence input");
+  assert.deepEqual(["2.5", "0", "0.01", "0"], [slider.max, slider.min, slider.step, slider.value]);
+  const least = bar({ shapes: [["box", [1, 1, 0, 1], "cat", 0.5]] });
+  assert.equal("1", least.querySelector(".tvz-confidence input").max);
+  const opacity = bar({ masks: [legend] }).querySelector("input");
+  assert.deepEqual(["0", "1", "0.05", "0.5"], [opacity.min, opacity.max, opacity.step, opacity.value]);
+});
+
+test("the mask of a tile is drawn once it is there, names only on large tiles, both finely on a fine screen", async () => {
+  const picture = h("img");
+  page(picture);
+  const layers = new Layers(COLOURS, () => {});
+  const over = { ...OVER, shapes: OVER.shapes.slice(0, 2) };
+  const words = (scale) =>
+    overTile(over, layers, { picture, scale, x: 0, y: 0 }, undefined).pen.calls.filter(([name]) => name === "fillText").length;
+  assert.deepEqual([0, 2], [5.5, 5.6].map(words));
+  globalThis.devicePixelRatio = 3;
+  const fine = overTile(over, layers, { picture, scale: 2, x: 0, y: 0 }, undefined);
+  delete globalThis.devicePixelRatio;
+  assert.deepEqual([160, 80, "80px", "40px"], [fine.width, fine.height, fine.style.width, fine.style.height]);
+  assert.deepEqual(["setTransform", 2, 0, 0, 2, 0, 0], fine.pen.calls[0]);
+  const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 4, 0, 0, 0, 2]);
+  const masked = (bytes) => overTile(over, layers, { picture, scale: 1, x: 0, y: 0 }, URL.createObjectURL(new Blob([bytes])));
+  const images = (canvas) => canvas.pen?.calls.filter(([name]) => name === "drawImage").length;
+  const [whole, broken] = [masked(png), masked(new Uint8Array(3))];
+  assert.equal(undefined, whole.pen);
+  await until(() => images(whole) === 1 && images(broken) === 0);
+  layers.on.mask = false;
+  assert.equal(0, images(masked(png)), "a mask that is switched off is not waited for");
+});
+
 test("a tile has its shapes on a canvas of its own, as large as the picture", () => {
   const picture = h("img");
   page(picture);
@@ -117,7 +289,10 @@ test("a tile has its shapes on a canvas of its own, as large as the picture", ()
 
   assert.equal(canvas, picture.nextSibling);
   assert.deepEqual([160, 80, "5px", "30px"], [canvas.width, canvas.height, canvas.style.left, canvas.style.top]);
-  assert.ok(canvas.pen.calls.some(([name]) => name === "strokeRect"));
+  assert.deepEqual(
+    ["strokeRect", 4, 8, 40, 32],
+    canvas.pen.calls.find(([name]) => name === "strokeRect"),
+  );
   assert.ok(!canvas.pen.calls.some(([name]) => name === "fillText"), "a tile is too small for names");
 });
 
@@ -214,6 +389,76 @@ test("the rate is a line over time, runs before it are ghosts, megabytes have th
   assert.match(readout.textContent, /^105 records\/s ±4 % · workers 2$/);
   drawRateLine(canvas, readout, [{ trial: 0, label: "x", points: [], first: 0 }], undefined, undefined);
   assert.equal("no batch yet · x", readout.textContent);
+});
+
+test("the axes of a rate: marks and words, how long the first batch took, megabytes to the right", () => {
+  const [canvas, readout] = [h("canvas"), h("p")];
+  page(canvas, readout);
+  drawRateLine(canvas, readout, LINES, undefined, undefined);
+  const texts = () =>
+    canvas.pen.calls
+      .splice(0)
+      .filter(([name]) => name === "fillText")
+      .map(([, ...values]) => values);
+  const marks = texts();
+  assert.deepEqual(
+    [
+      ["0", 46, 578],
+      ["25", 46, 464],
+      ["50", 46, 350],
+      ["75", 46, 236],
+    ],
+    marks.slice(0, 4),
+  );
+  assert.deepEqual(
+    [
+      ["0 s", 52, 591],
+      ["1 s", 277.5, 591],
+    ],
+    marks.slice(6, 8),
+  );
+  assert.deepEqual(
+    ["0", "2", "4", "6"],
+    marks.slice(11, 15).map(([text]) => text),
+  );
+  assert.deepEqual(
+    [
+      [960, 578],
+      [960, 8],
+    ],
+    [marks[11], marks[14]].map(([, ...place]) => place),
+  );
+  assert.deepEqual([["first batch after 500 ms", 57, 569]], marks.slice(15));
+  const near5 = LINES.map((line) => ({ ...line, points: line.points.map(([at, rate, size]) => [at, rate * 1.09, size * 1.19]) }));
+  drawRateLine(canvas, readout, near5, undefined, undefined);
+  const room = texts().map(([text]) => text);
+  assert.deepEqual(["0", "50", "100", "150"], room.slice(0, 4), "120 is too near to 125: there is room above");
+  assert.deepEqual(["0", "2.5", "5", "7.5"], room.slice(9, 13));
+  const long = { ...LINES[1], points: [[10.5, 5, 0]] };
+  drawRateLine(canvas, readout, [long], undefined, undefined);
+  assert.deepEqual(
+    ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s"],
+    texts()
+      .map(([text]) => text)
+      .filter((text) => / s$/.test(text)),
+  );
+  const [ghost] = LINES;
+  const quiet = { ...ghost, points: [[0.5, 10, 0]] };
+  const scale = drawRateLine(canvas, readout, [quiet], undefined, undefined);
+  assert.deepEqual([52, 12, 1], [scale.left, scale.right, scale.end]);
+  assert.equal("10 records/s now,  after 0.5 s · before", readout.textContent);
+  assert.ok(!texts().some(([text]) => /first/.test(text)));
+  drawRateLine(canvas, readout, [quiet], 0.5, { rate: 99, megabytes: 3, margin: 0 });
+  assert.equal("10 records/s after 0.5 s · before", readout.textContent);
+  drawRateLine(canvas, readout, [quiet], undefined, { rate: 99, megabytes: 3, margin: 0 });
+  assert.equal("99 records/s 3 MB/s of payload · before", readout.textContent);
+  assert.deepEqual(
+    [1, undefined],
+    [
+      drawRateLine(canvas, readout, [], undefined)?.end,
+      drawRateLine(Object.assign(h("canvas"), { getContext: () => null }), readout, LINES),
+    ],
+  );
 });
 
 test("stages and results as tables", async () => {

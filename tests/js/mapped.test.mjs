@@ -26,7 +26,7 @@ async function mapped() {
   choose("across", "json.w");
   choose("upward", "json.score");
   await until(() => page.find(".tvz-map-up").textContent.includes("json.score") && page.view.map.across.textContent.includes("json.w"));
-  await until(() => page.view.map.places.length === 120 && !page.view.map.choosing);
+  await until(() => page.view.map.places.length === 120 && !page.view.map.choosing && page.answered("map_points"));
   return page.view.map;
 }
 

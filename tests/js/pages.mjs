@@ -40,7 +40,11 @@ export async function opened(name, View) {
     send(content);
   };
   model.on = (event, callback) =>
-    on(event, (answer, buffers) => callback(page.change(asked.find((one) => one.id === answer.id)?.name, answer), buffers));
+    on(event, (answer, buffers) => {
+      const one = asked.find(({ id }) => id === answer.id) ?? {};
+      callback(page.change(one.name, answer), buffers);
+      one.answered = true;
+    });
   const end = new AbortController();
   const place = document.createElement("div");
   document.body.append(place);
@@ -54,6 +58,7 @@ export async function opened(name, View) {
   page.all = (selector) => [...page.root.querySelectorAll(selector)];
   page.button = (text) => page.all("button").find((one) => one.textContent.startsWith(text));
   page.until = until;
+  page.answered = (request) => asked.findLast((one) => one.name === request)?.answered;
   page.last = (request) => asked.findLast((one) => one.name === request)?.msg;
   return page;
 }

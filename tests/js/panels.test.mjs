@@ -3,11 +3,12 @@ import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 
 import { Doctor } from "../../tarviz/widgets/browse/page/doctor.mjs";
-import { drawPlot } from "../../tarviz/widgets/host/plot.mjs";
+import { barTop, drawPlot, plotColours } from "../../tarviz/widgets/host/plot.mjs";
 import { drawCloud, drawPoints } from "../../tarviz/widgets/panes/cloud.mjs";
+import { linkZoom } from "../../tarviz/widgets/browse/page/card.mjs";
 import { drawPanel, readAll } from "../../tarviz/widgets/panes/panels.mjs";
 import { ImageView } from "../../tarviz/widgets/panes/picture.mjs";
-import { click, placed, press, put, test, until } from "./dom.mjs";
+import { click, placed, press, put, test, until, wheel } from "./dom.mjs";
 
 const ends = [];
 afterEach(() => ends.splice(0).forEach((end) => end()));
@@ -247,6 +248,15 @@ test("bars stand on the ground, the marked one in its own colour, nothing for no
       .map(([, colour]) => colour)
       .filter((colour, at, all) => all.indexOf(colour) === at),
   );
+  const marked = drawnPlot({ kind: "bars", series: [["red", [4, 8, 4]]], mark: 1 }).filter(([name]) => /^fill/.test(name));
+  assert.deepEqual(
+    ["#d04a4a", "#d04a4a", "#e06c00", "#d04a4a", "#d04a4a"],
+    marked.filter(([name]) => name === "fillStyle").map(([, colour]) => colour),
+  );
+  assert.deepEqual(
+    ["fillStyle", "fillRect", "fillStyle", "fillStyle", "fillRect"],
+    marked.slice(0, 5).map(([name]) => name),
+  );
 });
 
 test("a line goes from lowest to highest, an envelope between two lines", () => {
@@ -279,6 +289,81 @@ test("a line goes from lowest to highest, an envelope between two lines", () => 
     [[0, 2, 150, 76]],
     envelope.filter(([name]) => name === "fillRect").map(([, ...box]) => box),
   );
+});
+
+test("plots keep within their canvas: the highest a little below its top, what stands out is cut, a mark is seen", () => {
+  const boxes = (plot) =>
+    drawnPlot(plot)
+      .filter(([name]) => name === "fillRect")
+      .map(([, ...box]) => box);
+  const many = Array.from({ length: 100 }, (_, at) => (at === 50 ? 1000 : 10));
+  assert.deepEqual([150, 2, 3, 77], boxes({ kind: "bars", series: [["a", many]] })[50]);
+  assert.deepEqual([0, 78 - (10 / 16) * 76, 3, 79 - (78 - (10 / 16) * 76)], boxes({ kind: "bars", series: [["a", many]] })[0]);
+  const fine = Array.from({ length: 300 }, () => 1);
+  assert.deepEqual(
+    [
+      [10, 2, 1, 77],
+      [11, 2, 2, 77],
+    ],
+    boxes({ kind: "bars", series: [["a", fine]], mark: 11 }).slice(10, 12),
+  );
+  assert.deepEqual([[0, 2, 4, 77]], boxes({ kind: "bars", series: [["a", [1, ...new Array(74).fill(-1)]]] }));
+  assert.deepEqual(
+    [
+      [0, 40, 150, 1],
+      [150, 2, 150, 76],
+    ],
+    boxes({
+      kind: "envelope",
+      series: [
+        ["a", [0, -1]],
+        ["b", [0, 1]],
+      ],
+    }),
+  );
+  assert.deepEqual(
+    [[0, 2, 1, 76]],
+    boxes({
+      kind: "envelope",
+      series: [
+        ["a", [0, ...new Array(599).fill(null)]],
+        ["b", new Array(600).fill(1)],
+      ],
+    }),
+  );
+  const places = (series) =>
+    drawnPlot({ kind: "line", series })
+      .filter(([name]) => name === "lineTo")
+      .map(([, ...at]) => at);
+  assert.deepEqual(
+    [
+      [75, 78],
+      [225, 78],
+    ],
+    places([["a", [3, 3]]]),
+  );
+  assert.deepEqual(
+    [1],
+    drawnPlot({ kind: "line", series: [["a", [3]]] })
+      .filter(([name]) => name === "globalAlpha")
+      .map(([, alpha]) => alpha),
+  );
+});
+
+test("bars are cut where one of 67 or more stands out, at 1.6 times what almost all reach, and at 1 at least", () => {
+  assert.equal(1000, barTop([...new Array(65).fill(10), 1000]));
+  assert.equal(16, barTop([...new Array(66).fill(10), 1000]));
+  assert.equal(1, barTop([...new Array(200).fill(0), 1000]));
+  assert.equal(12, barTop([...new Array(99).fill(10), 12]));
+  assert.equal(1, barTop([]));
+});
+
+test("a series has the colour of its name, else one of eight in turn, the accent first", () => {
+  const names = ["red", "grey", ...Array.from({ length: 8 }, (_, at) => `s${at}`)];
+  const colours = plotColours(names, "ink", "accent");
+  assert.deepEqual(["#d04a4a", "ink", "#5c8a2e", "#8657b5"], colours.slice(0, 4));
+  assert.deepEqual(["accent", "#c2661d"], colours.slice(8));
+  assert.equal(8, new Set(colours.slice(2)).size);
 });
 
 /** A picture of 60 by 40 in a frame of 1000 by 600. */
@@ -356,6 +441,166 @@ test("the value under the pointer is that of its pixel, by name where it has one
   view.values = undefined;
   click(view.canvas, { clientX: 949, clientY: 599 }, "pointermove");
   assert.match(view.foot.textContent, /\(59, 39\) = 0 0 0 α 0$/);
+  assert.deepEqual(
+    [
+      ["clearRect", 0, 0, 1, 1],
+      ["drawImage", view.picture, 59, 39, 1, 1, 0, 0, 1, 1],
+    ],
+    view.probe.calls,
+  );
+  for (const [data, said] of [
+    [[1, 2, 3, 255], "1 2 3"],
+    [[1, 2, 3, 254], "1 2 3 α 254"],
+  ]) {
+    view.probe = { clearRect() {}, drawImage() {}, getImageData: (...place) => (assert.deepEqual([0, 0, 1, 1], place), { data }) };
+    click(view.canvas, { clientX: 50, clientY: 0 }, "pointermove");
+    assert.equal(`60×40 · 15× · (0, 0) = ${said}`, view.foot.textContent);
+  }
+  for (const [clientX, clientY] of [
+    [49, 0],
+    [950, 0],
+    [60, 600],
+    [60, -1],
+  ]) {
+    click(view.canvas, { clientX, clientY }, "pointermove");
+    assert.equal("60×40 · 15×", view.foot.textContent, "beside it");
+  }
+  click(view.canvas, { clientX: 60, clientY: 9 }, "pointermove");
+  click(view.canvas, {}, "pointerleave");
+  assert.equal("60×40 · 15×", view.foot.textContent);
+  view.zoom(1 / 15 / 3);
+  assert.equal("60×40 · 33 %", view.foot.textContent);
+  view.zoom(3.7001);
+  assert.equal("60×40 · 1.23×", view.foot.textContent);
+});
+
+test("a picture is drawn smoothly where it shrinks or is large, its pixels seen where they are few", () => {
+  const view = pictured();
+  const smooth = (width, height, scale = 0) => {
+    view.scale = scale;
+    view.show({ naturalWidth: width, naturalHeight: height });
+    return view.canvas.pen.calls.filter(([name]) => name === "imageSmoothingEnabled").at(-1)[1];
+  };
+  assert.deepEqual([true, true], [smooth(4000, 600), smooth(500, 300)]);
+  assert.deepEqual([false, true], [smooth(64, 40, 2), smooth(65, 40, 2)]);
+  assert.deepEqual([true, false, true], [smooth(65, 40, 3.99), smooth(65, 40, 4), smooth(64, 40, 1.9)]);
+  assert.equal("64×40 · 1.9×", view.foot.textContent);
+});
+
+test("on a fine screen pictures, plots and clouds have as many pixels as it has", async () => {
+  globalThis.devicePixelRatio = 3;
+  try {
+    const view = pictured();
+    assert.deepEqual([3000, 1800], [view.canvas.width, view.canvas.height]);
+    assert.deepEqual([3, 0, 0, 3, 0, 0], view.canvas.pen.calls.find(([name]) => name === "setTransform").slice(1));
+    view.scale = 1;
+    view.show({ naturalWidth: 500, naturalHeight: 300 });
+    assert.ok(view.canvas.pen.calls.findLast(([name]) => name === "imageSmoothingEnabled")[1]);
+    view.scale = 1.4;
+    view.draw();
+    assert.ok(!view.canvas.pen.calls.findLast(([name]) => name === "imageSmoothingEnabled")[1], "four pixels of the screen for one");
+    const canvas = document.createElement("canvas");
+    for (const name of ["clientWidth", "clientHeight"]) Object.defineProperty(canvas, name, { value: 0 });
+    drawPlot(canvas, { kind: "bars", series: [["a", [1]]] });
+    assert.deepEqual([900, 240], [canvas.width, canvas.height], "300 by 80 where it is not laid out");
+    assert.deepEqual(["scale", 3, 3], canvas.pen.calls[0]);
+    const { box } = shown([{ type: "points", total: 1, places: { buffer: 0 }, colours: { buffer: 1 } }], {
+      buffers: [new DataView(new ArrayBuffer(12)), new DataView(new ArrayBuffer(3))],
+    });
+    const cloud = box.querySelector("canvas");
+    await until(() => cloud.width === 2000 && cloud.height === 1200);
+    assert.equal(0, cloud.tabIndex);
+  } finally {
+    delete globalThis.devicePixelRatio;
+  }
+});
+
+test("how large a picture is when it fits: by whole pixels from three times its size on, twice at most below", () => {
+  const view = pictured();
+  const fit = (width, height) => {
+    view.show({ naturalWidth: width, naturalHeight: height });
+    const { scale, x, y } = view.shown();
+    return [scale, x, y];
+  };
+  assert.deepEqual([16, 420, 220], fit(10, 10));
+  assert.deepEqual([2, 250, 0], fit(250, 300));
+  assert.deepEqual([1.25, 0, 50], fit(800, 400));
+  assert.deepEqual([3, 50, 0], fit(300, 200));
+  assert.deepEqual([2, 110, 40], fit(390, 260)); // 2.3 times would fit
+  view.show({ naturalWidth: 4000, naturalHeight: 2400 });
+  assert.equal("4000×2400 · 25 %", view.foot.textContent);
+  view.zoom(1e-9);
+  assert.deepEqual([0.02, "4000×2400 · 2 %"], [view.scale, view.foot.textContent]);
+});
+
+test("the wheel zooms the picture once its widget has the keys, or with Ctrl", () => {
+  const view = pictured();
+  view.frame.tabIndex = 0;
+  wheel(view.canvas, -100, { clientX: 500, clientY: 300 });
+  assert.equal(0, view.scale);
+  wheel(view.canvas, -100, { clientX: 500, clientY: 300, ctrlKey: true });
+  near([15 * Math.exp(0.16)], [view.scale]);
+  view.frame.focus();
+  wheel(view.canvas, 100, { clientX: 500, clientY: 300 });
+  near([15], [view.scale]);
+  const beside = placed(document.createElement("button"));
+  ends.push(() => beside.remove());
+  beside.className = "tvz";
+  beside.append(view.frame);
+  beside.firstChild.focus();
+  wheel(view.canvas, 100, { clientX: 0, clientY: 0 });
+  near([15 * Math.exp(-0.16)], [view.scale]);
+  view.picture = undefined;
+  wheel(view.canvas, 100, { ctrlKey: true });
+  near([15 * Math.exp(-0.16)], [view.scale]);
+});
+
+test("a picture that cannot be drawn says so, a wide one has a low frame, numbers are told by their name", async () => {
+  const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 4, 0, 0, 0, 2]);
+  const block = { type: "image", width: 4, height: 2, mime: "image/png", data: { buffer: 0 } };
+  const values = { values: { buffer: 1 }, dtype: "float32", step: 2, names: { 7: "sky" } };
+  const { box } = shown([{ ...block, ...values, label: "left" }], {
+    buffers: [new DataView(png.buffer), new DataView(Float32Array.of(7, 0.1234567).buffer)],
+  });
+  const { view } = box.querySelector(".tvz-frame");
+  await until(() => view.picture);
+  assert.deepEqual(
+    ["7 sky", "7 sky", "0.12346", ""],
+    [
+      [0, 0],
+      [1, 1],
+      [2, 0],
+      [0, 2],
+    ].map((at) => view.values(...at)),
+  );
+  assert.deepEqual(["left"], text(box, "figcaption"));
+  assert.equal("", view.frame.style.height);
+  const frameOf = (more, buffers = [new DataView(png.buffer)]) =>
+    shown([{ ...block, ...more }], { buffers }).box.querySelector(".tvz-frame");
+  assert.deepEqual(
+    ["", "110px", "64px"],
+    [
+      [26, 10],
+      [30, 10],
+      [300, 10],
+    ].map(([width, height]) => frameOf({ width, height }).style.height),
+  );
+  assert.equal(undefined, frameOf({}).view.values);
+  const broken = frameOf({}, [new DataView(new ArrayBuffer(3))]);
+  await until(() => /cannot draw/.test(broken.textContent));
+  assert.equal("The browser cannot draw this picture.", broken.querySelector(".tvz-note-bad").textContent);
+});
+
+test("a picture moves the others of its card along, and itself not", () => {
+  const views = [pictured(), pictured()];
+  const box = placed(...views.map(({ frame }) => frame));
+  ends.push(() => box.remove());
+  views.forEach((view) => (view.frame.view = view));
+  linkZoom(box);
+  views[0].zoom(2, 10, 10);
+  near([views[0].scale, views[0].x, views[0].y], [views[1].scale, views[1].x, views[1].y]);
+  views[1].pan(3, 4);
+  near([views[1].x, views[1].y], [views[0].x, views[0].y]);
 });
 
 test("pictures side by side show the same part, whatever their sizes", () => {
@@ -388,6 +633,108 @@ test("a near point hides a far one, and what is turned away", () => {
   drawCloud(places, Uint8Array.from([200, 0, 0, 0, 200, 0, 0, 0, 200]), { turn: Math.PI, tilt: 0, zoom: 1 }, into);
   assert.deepEqual([0, 200, 0, 255], at(20, 20), "from behind the other is in front");
   assert.deepEqual([0, 0, 144, 255], at(12, 20));
+});
+
+test("a cloud's points are lit by how near they are, three pixels wide, two where there are many", () => {
+  const into = { width: 60, height: 40, data: new Uint8ClampedArray(4 * 2400) };
+  const seen = (places, view) => {
+    drawCloud(Float32Array.from(places), new Uint8Array(places.length).fill(100), { turn: 0, tilt: 0, zoom: 1, ...view }, into);
+    const found = [];
+    for (let at = 0; at < 2400; at += 1) if (into.data[4 * at] !== 24) found.push([at % 60, Math.floor(at / 60), into.data[4 * at]]);
+    return found;
+  };
+  const square = (x, y, light, wide = 3) =>
+    Array.from({ length: wide * wide }, (_, at) => [x + (at % wide), y + Math.floor(at / wide), light]);
+  assert.deepEqual(square(30, 20, 72), seen([0, 0, 0]));
+  assert.deepEqual(square(30, 20, 100), seen([0, -1, 0]));
+  assert.deepEqual(square(30, 20, 44), seen([0, 1, 0]));
+  assert.deepEqual(square(30, 20, 100), seen([0, -3, 0]), "no brighter than its colour");
+  assert.deepEqual(square(30, 20, 44), seen([0, 3, 0]));
+  assert.deepEqual(square(45, 20, 72), seen([1, 0, 0]), "scaled by the shorter side");
+  assert.deepEqual(square(30, 12, 72), seen([0, 0, 0.5]));
+  assert.deepEqual(square(30, 5, 72), seen([0, 0, 0.5], { zoom: 2 }));
+  assert.deepEqual(square(30, 5, 72), seen([0, -1, 0], { tilt: Math.PI / 2 }), "turned by a quarter, what was in front is up");
+  assert.deepEqual(square(30, 20, 44), seen([0, 0, 1], { tilt: Math.PI / 2 }));
+  assert.deepEqual(
+    square(30, 5, 72),
+    seen([1, 0, 0], { turn: Math.PI / 2, tilt: -Math.PI / 2 })
+      .slice(0, 9)
+      .map(([x, y, light]) => [x, y, light]),
+  );
+  assert.deepEqual(square(30, 20, 72, 2), seen(new Array(15_000).fill(0)));
+  assert.deepEqual(square(30, 20, 72), seen(new Array(14_997).fill(0)));
+  assert.deepEqual(
+    [
+      [58, 20],
+      [59, 20],
+      [58, 21],
+      [59, 21],
+      [58, 22],
+      [59, 22],
+    ],
+    seen([28 / 15.2, 0, 0]).map(([x, y]) => [x, y]),
+  );
+  assert.deepEqual(
+    [
+      [30, 38],
+      [31, 38],
+      [32, 38],
+      [30, 39],
+      [31, 39],
+      [32, 39],
+    ],
+    seen([0, 0, -18 / 15.2]).map(([x, y]) => [x, y]),
+  );
+  assert.deepEqual(
+    [
+      [0, 20],
+      [0, 21],
+      [0, 22],
+    ],
+    seen([-32 / 15.2, 0, 0]).map(([x, y]) => [x, y]),
+  );
+});
+
+test("a cloud is dragged, comes closer by the wheel, and stops at the poles", async () => {
+  const { box } = shown([{ type: "points", total: 2, places: { buffer: 0 }, colours: { buffer: 1 } }], {
+    buffers: [new DataView(Float32Array.from([0, 0, 0, 1, 0, 0]).buffer), new DataView(Uint8Array.of(0, 200, 0, 200, 0, 0).buffer)],
+  });
+  assert.match(box.textContent, /^2 points · drag/);
+  const cloud = box.querySelector("canvas");
+  /** Where the red point is from the green one, in shares of the scale. */
+  const red = async () => {
+    cloud.pen?.calls.splice(0);
+    const done = () => cloud.pen?.calls.find(([name]) => name === "putImageData")?.[1];
+    const { data, width, height } = await until(done);
+    const at = Array.from({ length: width * height }, (_, pixel) => pixel).find((pixel) => data[4 * pixel] > 80);
+    const scale = height * 0.38;
+    return [((at % width) - width / 2) / scale, (height / 2 - Math.floor(at / width)) / scale];
+  };
+  const close = (wanted, found) => wanted.forEach((value, at) => assert.ok(Math.abs(value - found[at]) < 0.02, `${found}, not ${wanted}`));
+  const seen = (turn, tilt, zoom = 1) => [zoom * Math.cos(turn), -zoom * Math.sin(turn) * Math.sin(tilt)];
+  close(seen(0.7, 0.5), await red());
+  click(cloud, { buttons: 1, movementX: 20, movementY: -10 }, "pointermove");
+  close(seen(0.9, 0.4), await red());
+  click(cloud, { buttons: 0, movementX: 90, movementY: 90 }, "pointermove");
+  press(cloud, "ArrowRight");
+  close(seen(1, 0.4), await red());
+  press(cloud, "ArrowDown");
+  close(seen(1, 0.5), await red());
+  press(cloud, "ArrowUp");
+  press(cloud, "ArrowLeft");
+  close(seen(0.9, 0.4), await red());
+  press(cloud, "+");
+  close(seen(0.9, 0.4, 1.2), await red());
+  press(cloud, "-");
+  wheel(cloud, 100);
+  close(seen(0.9, 0.4, Math.exp(-0.16)), await red());
+  wheel(cloud, 1e6);
+  close(seen(0.9, 0.4, 0.2), await red());
+  wheel(cloud, (-1e3 * Math.log(5)) / 1.6);
+  click(cloud, { buttons: 1, movementX: 0, movementY: 1000 }, "pointermove");
+  close(seen(0.9, 1.57), await red());
+  click(cloud, { buttons: 1, movementX: 0, movementY: -1000 }, "pointermove");
+  close(seen(0.9, -1.57), await red());
 });
 
 test("a cloud is turned by keys and told of", async () => {

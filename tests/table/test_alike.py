@@ -180,3 +180,9 @@ class TestTexts:
             alike.texts(["a boat at sea"])
 
         assert "near" in str(caught.value)
+
+
+def test_of_pictures_without_contrast_none_are_alike():
+    flat = np.full((3, alike.CUTS, alike.SIDE, alike.SIDE), 9, np.uint8)
+
+    assert [0, 0] == [len(found) for found in alike.pictures(flat)]

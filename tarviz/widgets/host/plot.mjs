@@ -58,8 +58,7 @@ export function drawPlot(canvas, plot) {
 export function barTop(values) {
   const sorted = [...values].sort((a, b) => a - b);
   const highest = sorted.at(-1) ?? 1;
-  if (sorted.length < 64) return highest;
-  return Math.min(highest, Math.max(1, sorted[Math.floor(sorted.length * 0.985)] * 1.6));
+  return Math.min(highest, Math.max(1, (sorted[Math.floor(sorted.length * 0.985)] ?? highest) * 1.6));
 }
 
 /** Lowest and highest of many numbers (a spread of thousands into Math.min overflows). @param {any[]} values */

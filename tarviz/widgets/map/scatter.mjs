@@ -55,7 +55,7 @@ export function nearest(places, { scaleX, scaleY, atX, atY }, px, py, within) {
 /** A line of corners x, y, … with at most `most` of them, those left out that lie close together. @param {number[]} line @param {number} most */
 export function thinned(line, most = CORNERS) {
   const step = Math.ceil(line.length / 2 / most);
-  return step <= 1 ? line : line.filter((_, at) => Math.floor(at / 2) % step === 0);
+  return line.filter((_, at) => Math.floor(at / 2) % step === 0);
 }
 
 export class Scatter {

@@ -1,0 +1,368 @@
+// The columns and the classes of the rail by themselves: their figures and bars, what a click or a brush asks for, what is read when.
+import assert from "node:assert/strict";
+import { afterEach } from "node:test";
+
+import { Facets } from "../../tarviz/widgets/browse/filters/facets.mjs";
+import { ObjectClasses } from "../../tarviz/widgets/browse/filters/object_classes.mjs";
+import { paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
+import { click, placed, press, test, until } from "./dom.mjs";
+
+const ends = [];
+afterEach(() => ends.splice(0).forEach((end) => end()));
+const shown = (root) => {
+  const place = placed(root);
+  ends.push(() => place.remove());
+};
+
+/** Facets of columns on a page that keeps what they ask and pick. */
+function faceted(more = {}) {
+  const told = { asked: [], picked: [], offered: [], woken: 0, trouble: [], roved: 0 };
+  const view = {
+    query: 3,
+    exact: true,
+    lost: false,
+    picks: new Map(),
+    signal: new AbortController().signal,
+    tableState: { state: "ready", version: 1, note: "", bytes: 2e6 },
+    rpc: async (name, msg) => (told.asked.push([name, msg?.column ?? msg]), view.answer(name, msg)),
+    answer: () => ({ r: {} }),
+    wake: () => (told.woken += 1),
+    trouble: (error) => told.trouble.push(error.message),
+    pick: (...choice) => told.picked.push(choice),
+    rail: { rove: () => (told.roved += 1) },
+    tools: { offerColumns: (names) => told.offered.push(names) },
+    ...more,
+  };
+  const facets = new Facets(view);
+  shown(facets.root);
+  return { facets, view, told, all: (selector) => [...facets.root.querySelectorAll(selector)] };
+}
+const columnsOf = (...names) => names.map((name) => ({ name, type: "bigint" }));
+const VALUES = {
+  type: "varchar",
+  all: { records: 40, distinct: 9, missing: 3 },
+  kept: { records: 40, missing: 3 },
+  other: [5, 2],
+  bars: [
+    ["cat", 20, 8],
+    ["", 10, 1],
+  ].map(([text, all, kept]) => ({ text, where: `c = '${text}'`, all, kept, low: null, high: null })),
+};
+const BARS = {
+  type: "double",
+  all: { records: 40, distinct: 9, missing: 0, min: 0, max: 8, mean: 4 },
+  kept: { records: 40, missing: 0 },
+  other: [0, 0],
+  bars: [4, 8, 2, 0].map((all, at) => ({ text: `${2 * at} … ${2 * at + 2}`, low: 2 * at, high: 2 * at + 2, all, kept: all / 2 })),
+};
+
+test("the first five columns are unfolded, what each holds is asked for, and again after another search", async () => {
+  const { facets, view, told } = faceted();
+  const columns = [{ name: "png.size", type: "bigint" }, { name: "l", type: "list" }, { name: "u", type: "" }, ...columnsOf(..."abcdef")];
+  view.answer = (name) => ({ r: name === "facets" ? { columns } : VALUES });
+  assert.ok(!facets.settled);
+  facets.follow();
+  await until(() => facets.settled && !facets.busy);
+  assert.deepEqual([["facets", undefined], ...[..."abcde"].map((name) => ["facet", name])], told.asked.splice(0, 9));
+  assert.deepEqual([columns.map(({ name }) => name)], told.offered);
+  assert.deepEqual([5, 1], [facets.known.size, told.woken]);
+  facets.follow();
+  assert.deepEqual([], told.asked, "nothing has changed");
+  view.query = 4;
+  assert.ok(!facets.settled);
+  facets.follow();
+  await until(() => facets.settled && !facets.busy);
+  assert.deepEqual(
+    [..."abcde"],
+    told.asked.splice(0, 9).map(([, column]) => column),
+  );
+  const heads = facets.root.querySelectorAll(".tvz-facet-head");
+  assert.deepEqual(
+    ["f", "false", "what it holds"],
+    [heads[8].firstChild.textContent, heads[8].getAttribute("aria-expanded"), heads[8].title],
+  );
+  assert.equal("what it holds; it is read first", heads[2].title);
+  click(heads[8]);
+  await until(() => facets.settled && !facets.busy);
+  assert.deepEqual(
+    [..."abcdef"],
+    told.asked.splice(0, 9).map(([, column]) => column),
+  );
+  assert.equal("fold", facets.root.querySelectorAll(".tvz-facet-head")[8].title);
+  click(facets.root.querySelectorAll(".tvz-facet-head")[3]);
+  await until(() => facets.settled && !facets.busy);
+  assert.deepEqual(
+    [..."bcdef"],
+    told.asked.splice(0, 9).map(([, column]) => column),
+  );
+  view.tableState = { ...view.tableState, version: 2 };
+  facets.follow();
+  await until(() => facets.settled && !facets.busy);
+  assert.deepEqual(
+    ["facets", "facet"],
+    told.asked.slice(0, 2).map(([name]) => name),
+  );
+  assert.deepEqual([..."bcdef"], [...facets.open], "what somebody has chosen stays");
+});
+
+test("while columns are read nothing is settled; nothing is asked of a server that is gone; an error is told once", async () => {
+  const { facets, view, told } = faceted();
+  for (const [state, settled] of [
+    ["making", false],
+    ["scanning", false],
+    ["none", true],
+    ["costly", true],
+  ]) {
+    view.tableState.state = state;
+    assert.equal(settled, facets.settled, state);
+  }
+  view.tableState = { ...view.tableState, state: "making", note: "reading cls" };
+  view.answer = () => Promise.reject(new Error("gone"));
+  view.lost = true;
+  facets.follow();
+  assert.deepEqual(
+    [[], "reading cls", "tvz-busy", false],
+    [told.asked, facets.note.textContent, facets.note.firstChild.className, facets.note.hidden],
+  );
+  view.lost = false;
+  view.tableState = { ...view.tableState, state: "ready", note: "" };
+  facets.follow();
+  await until(() => told.trouble.length);
+  assert.deepEqual([["gone"], true, false, true], [told.trouble, facets.settled, facets.busy, facets.note.hidden]);
+});
+
+test("columns that cost much are counted when somebody asks", async () => {
+  const { facets, view, told } = faceted();
+  view.tableState.state = "costly";
+  facets.follow();
+  const button = facets.note.querySelector("button");
+  assert.deepEqual(["count all columns (reads 2.00 MB)", false], [button.textContent, facets.note.hidden]);
+  click(button);
+  await until(() => told.woken === 1);
+  assert.deepEqual([["prepare", undefined]], told.asked);
+  view.answer = () => Promise.reject(new Error("no"));
+  click(button);
+  await until(() => told.trouble[0] === "no");
+});
+
+test("fourteen columns are listed, those unfolded and four more at least, then all", () => {
+  const { facets, told, all } = faceted();
+  facets.columns = columnsOf(...Array.from({ length: 30 }, (_, at) => `c${at}`));
+  facets.draw();
+  const rows = () => all(".tvz-facet").length;
+  const more = () => all("[data-name='more columns']")[0];
+  assert.deepEqual([14, "16 more"], [rows(), more().textContent]);
+  facets.open = new Set(facets.columns.slice(0, 11).map(({ name }) => name));
+  facets.draw();
+  assert.deepEqual([15, "15 more"], [rows(), more().textContent]);
+  assert.equal("", all(".tvz-facet p")[0].textContent);
+  facets.columns[0].type = "";
+  facets.draw();
+  assert.equal("being read …", all(".tvz-facet p")[0].textContent);
+  all("[data-name='facet c3']")[0].focus();
+  const { roved } = told;
+  facets.draw();
+  assert.deepEqual(["facet c3", roved + 1], [document.activeElement.dataset.name, told.roved]);
+  click(more());
+  assert.deepEqual([30, undefined], [rows(), more()]);
+  facets.dragged = true;
+  facets.columns = [];
+  facets.draw();
+  assert.equal(30, rows(), "nothing is replaced under the pointer");
+  facets.dragged = false;
+  facets.draw();
+  assert.equal("", facets.list.textContent);
+});
+
+test("values: how many have each, of them those shown; how many rarer there are; what lacks one", () => {
+  const { facets, view, told } = faceted();
+  const box = (facet) => {
+    const place = document.createElement("div");
+    place.append(...facets.body("c", { ...VALUES, ...facet }));
+    return place;
+  };
+  const texts = (place, selector) => [...place.querySelectorAll(selector)].map((one) => one.textContent);
+  const plain = box({});
+  assert.deepEqual(["cat20", "(empty)10"], texts(plain, ".tvz-bar"));
+  assert.deepEqual(
+    [
+      ["1", "0.4"],
+      ["0.5", "0.05"],
+    ],
+    [...plain.querySelectorAll(".tvz-bar")].map((bar) => ["--share", "--kept"].map((name) => bar.style.getPropertyValue(name))),
+  );
+  assert.deepEqual(["3 missing", "and 7 rarer: 5 records"], [plain.querySelector(".tvz-link").textContent, plain.lastChild.textContent]);
+  const filtered = box({ kept: { records: 9, missing: 2, distinct: 1, min: "a", max: "b" } });
+  assert.deepEqual(["cat8 / 20", "(empty)1 / 10"], texts(filtered, ".tvz-bar"));
+  assert.deepEqual(
+    ["2 of 3 missing", "and 7 rarer: 2 / 5 records"],
+    [filtered.querySelector(".tvz-link").textContent, filtered.lastChild.textContent],
+  );
+  assert.match(filtered.textContent, /shown: 1 value/);
+  assert.match(box({ kept: { records: 2, missing: 2 } }).textContent, /shown: none has it/);
+  assert.match(box({ of: 1234 }).firstChild.textContent, /^of the first 1,234 records read$/);
+  const single = VALUES.bars[0];
+  const alone = (count) =>
+    texts(box({ other: [0, 0], bars: Array.from({ length: count }, () => ({ ...single, all: 1 })) }), ".tvz-bar").length;
+  assert.deepEqual([3, 0], [alone(3), alone(4)], "each value once tells nothing");
+  assert.equal(null, box({ all: { ...VALUES.all, missing: 0 } }).querySelector(".tvz-link"));
+  click(plain.querySelector(".tvz-link"));
+  facets.known.set("c", VALUES);
+  const pick = (at, more) => (click(plain.querySelectorAll(".tvz-bar")[at], more), told.picked.at(-1));
+  assert.deepEqual([["c", "c is null", "no c"]], told.picked);
+  assert.deepEqual(["c", "c = 'cat'", "c: cat", ["c = 'cat'"]], pick(0));
+  view.picks.set("c", { parts: ["c = 'cat'"] });
+  assert.deepEqual(["c", "", "c: ", []], pick(0));
+  assert.deepEqual(["c", "c = ''", "c: ", ["c = ''"]], pick(1));
+  assert.deepEqual(["c", "c = 'cat' or c = ''", "c: cat, ", ["c = 'cat'", "c = ''"]], pick(1, { shiftKey: true }));
+  assert.deepEqual(["c", "", "c: ", []], pick(0, { metaKey: true }));
+  assert.deepEqual(
+    ["true", "false"],
+    [...box({}).querySelectorAll(".tvz-bar")].map((bar) => bar.getAttribute("aria-pressed")),
+  );
+  view.picks.set("c", { parts: ["c = 'old'"] });
+  assert.deepEqual(["c", "c = 'old' or c = 'cat'", "c: c = 'old', cat", ["c = 'old'", "c = 'cat'"]], pick(0, { ctrlKey: true }));
+});
+
+test("bars: as high as the highest, brushed from one to the other, walked by arrows within their ends", () => {
+  const { facets, view, told } = faceted();
+  const place = document.createElement("div");
+  shown(place);
+  const draw = (more = {}) => (place.replaceChildren(...facets.body("w", { ...BARS, ...more })), place.querySelector(".tvz-hist"));
+  let bars = draw();
+  const on = () => [...bars.children].map((bar) => Number(bar.classList.contains("tvz-on"))).join("");
+  assert.deepEqual(
+    ["0.5", "1", "0.25", "0"],
+    [...bars.children].map((bar) => bar.style.getPropertyValue("--all")),
+  );
+  assert.equal("0.25", bars.firstChild.style.getPropertyValue("--kept"));
+  assert.deepEqual(
+    ["0", "3", "0", "0 … 2", -1],
+    [...["min", "max", "now", "text"].map((name) => bars.getAttribute(`aria-value${name}`)), bars.tabIndex],
+  );
+  assert.deepEqual(
+    ["0 … 2\n4", "0", "8"],
+    [bars.firstChild.title, ...[...place.querySelectorAll(".tvz-ends span")].map((one) => one.textContent)],
+  );
+  assert.equal("0 … 2\n2 of 4", draw({ kept: { records: 9, missing: 0, min: 0, max: 8, mean: 1 } }).firstChild.title);
+  assert.deepEqual(["0", "log", "8"], (draw({ log: true }), [...place.querySelectorAll(".tvz-ends span")].map((one) => one.textContent)));
+  const flat = { ...BARS.bars[0], high: 0, where: "w = 0" };
+  draw({ bars: [flat] });
+  assert.equal(null, place.querySelector(".tvz-hist"), "one value is no range");
+  bars = draw();
+  const steps = [
+    ["ArrowLeft"],
+    ["ArrowRight"],
+    ["ArrowRight", { shiftKey: true }],
+    ["ArrowRight", { shiftKey: true }],
+    ["ArrowRight", { shiftKey: true }],
+  ].map(([key, more]) => (press(bars, key, more), on()));
+  assert.deepEqual(["1000", "0100", "0110", "0111", "0111"], steps);
+  assert.deepEqual(["3", "w 2 … 8: 5 records"], [bars.getAttribute("aria-valuenow"), bars.getAttribute("aria-valuetext")]);
+  assert.deepEqual([true, false], [press(bars, " "), press(bars, "x")]);
+  assert.deepEqual(["w", "w >= 2 and w <= 8", [1, 3]], [told.picked[0][0], told.picked[0][1], told.picked[0][4]]);
+  const at = (x, kind, more) => click(bars, { clientX: x, ...more }, kind);
+  at(400, "pointermove");
+  at(400, "pointerup");
+  at(400, "pointerdown", { button: 2 });
+  assert.deepEqual(["0111", 1, false], [on(), told.picked.length, facets.dragged]);
+  at(700, "pointerdown");
+  assert.deepEqual(["0010", true], [on(), facets.dragged]);
+  at(-50, "pointermove");
+  assert.equal("1110", on());
+  at(5000, "pointermove");
+  assert.equal("0011", on());
+  at(250, "pointermove");
+  at(250, "pointerup");
+  assert.deepEqual([false, "w >= 2 and w < 6", [1, 2]], [facets.dragged, told.picked[1][1], told.picked[1][4]]);
+  view.picks.set("w", { span: [1, 2] });
+  bars = draw();
+  assert.deepEqual(["0110", "2"], [on(), bars.getAttribute("aria-valuenow")]);
+  press(bars, "Enter");
+  assert.deepEqual(["w", ""], told.picked[2].slice(0, 2), "the same again");
+  at(10, "pointerdown");
+  at(10, "pointercancel");
+  assert.ok(!facets.dragged);
+});
+
+/** Classes of objects with these answers. */
+function classed(state, classes, picked = []) {
+  const told = { asked: 0, picks: [], trouble: [] };
+  const objects = new ObjectClasses({
+    rpc: async () => (
+      (told.asked += 1),
+      classes instanceof Error ? Promise.reject(classes) : { r: { classes, version: 1, stale: state.stale } }
+    ),
+    state: () => state,
+    pick: (names) => told.picks.push(names),
+    picked: () => picked,
+    colour: () => "#123456",
+    drawn: () => {},
+    trouble: (error) => told.trouble.push(error.message),
+  });
+  return { objects, told, texts: () => [...objects.root.querySelectorAll("button")].map((one) => one.textContent) };
+}
+const STATE = { query: 1, version: 1, total: 5000, ready: true, boxes: true };
+
+test("the classes of objects: counted at once where records are few, twelve listed, one picked or more", async () => {
+  const classes = Array.from({ length: 14 }, (_, at) => [`c${at}`, 30, 20 - at, at ? 20 - at : 5]);
+  const { objects, told, texts } = classed(STATE, classes, ["c1"]);
+  assert.ok(!objects.settled);
+  await objects.follow();
+  assert.deepEqual([true, 13, "c05 / 20", "c119", "2 more"], [objects.settled, texts().length, texts()[0], texts()[1], texts()[12]]);
+  const bar = (at) => objects.root.querySelectorAll(".tvz-bar")[at];
+  assert.deepEqual(
+    ["1", "0.25", "0.95", "false", "true"],
+    [
+      bar(0).style.getPropertyValue("--share"),
+      bar(0).style.getPropertyValue("--kept"),
+      bar(1).style.getPropertyValue("--share"),
+      bar(0).getAttribute("aria-pressed"),
+      bar(1).getAttribute("aria-pressed"),
+    ],
+  );
+  for (const [at, more] of [[0], [0, { ctrlKey: true }], [1], [1, { shiftKey: true }], [2, { metaKey: true }]]) click(bar(at), more);
+  assert.deepEqual([["c0"], ["c1", "c0"], [], [], ["c1", "c2"]], told.picks);
+  click(objects.root.querySelectorAll("button")[12]);
+  assert.equal(14, texts().length);
+  await objects.follow();
+  assert.equal(1, told.asked);
+});
+
+test("of many records classes are counted when somebody asks, and not where there are none", async () => {
+  const { objects, told, texts } = classed({ ...STATE, total: 5001 }, [["cat", 1, 1, 1]]);
+  await objects.follow();
+  assert.deepEqual([true, 0, ["count their classes"]], [objects.settled, told.asked, texts()]);
+  click(objects.root.querySelector("button"));
+  await until(() => told.asked && !objects.busy);
+  assert.deepEqual(["cat1"], texts());
+  for (const state of [
+    { ...STATE, boxes: false },
+    { ...STATE, ready: false },
+  ]) {
+    const none = classed(state, []);
+    await none.objects.follow();
+    assert.deepEqual([true, 0], [none.objects.settled, none.told.asked]);
+  }
+  const stale = classed({ ...STATE, stale: true }, [["cat", 1, 1, 1]]);
+  await stale.objects.follow();
+  assert.deepEqual([[], false, false], [stale.objects.classes, stale.objects.busy, stale.objects.settled]);
+  const failed = classed(STATE, new Error("no"));
+  await failed.objects.follow();
+  assert.deepEqual([["no"], true, false], [failed.told.trouble, failed.objects.settled, failed.objects.busy]);
+});
+
+test("an end of an axis has two digits more than its span, twelve at most, none below", () => {
+  assert.deepEqual(
+    ["1.23", "12.3", "123", "1235", "0.123457", "0"],
+    [
+      shortValue(1.2346, 5),
+      shortValue(12.346, 50),
+      shortValue(123.46, 500),
+      shortValue(1234.6, 5000),
+      shortValue(0.123456789, 1e-4),
+      shortValue(0, 0),
+    ],
+  );
+  assert.deepEqual([], [...paint(new Uint8Array(), new Uint8Array(768), 255)]);
+});
