@@ -147,8 +147,8 @@ class TestBrowse:
         try:
             for row in message["rows"]["rows"][:3]:
                 for field in browser.session.records.record(row["id"])[0]["fields"]:
-                    panel, _ = browser.session.records.panel(row["id"], field["ext"])
-                    bad = [block for block in panel["blocks"] if block.get("tone") == "bad"]
+                    answer, _ = browser.session.records.record(row["id"], field["ext"])
+                    bad = [block for block in answer["panel"]["blocks"] if block.get("tone") == "bad"]
                     assert name in FAULTY or not bad, (field, bad)
         finally:
             browser.close()

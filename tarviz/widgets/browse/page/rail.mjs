@@ -38,7 +38,7 @@ export class Rail {
   /** Everything below the shards is one Tab stop: arrows go from one to the next. */
   rove() {
     const stops = /** @type {HTMLElement[]} */ ([...this.more.querySelectorAll("button, [tabindex]")]);
-    const current = stops.find((one) => one.dataset.name === this.roving) ?? stops[0];
+    const current = stops.find((one) => this.roving && one.dataset.name === this.roving) ?? stops[0];
     for (const one of stops) one.tabIndex = one === current ? 0 : -1;
   }
 

@@ -43,14 +43,25 @@ export class StatusLine {
     if (view.searching) actions.push(h("button", { onclick: () => view.rpc("stop").catch(() => {}) }, "Stop"));
     if (view.shards.some((s) => s?.state === "paused"))
       actions.push(
-        h("button", { title: "read all shards to their end", onclick: () => view.rpc("go_on").then(() => view.wake()) }, "scan all"),
+        h(
+          "button",
+          {
+            title: "read all shards to their end",
+            onclick: () =>
+              view.rpc("go_on").then(
+                () => view.wake(),
+                () => {},
+              ),
+          },
+          "scan all",
+        ),
       );
     const stale = view.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
     if (stale)
       actions.push(
         h("button", { onclick: () => view.searches.again(stale.number) }, stale.state === "unreachable" ? "retry" : "scan again"),
       );
-    const key = actions.map((a) => a.textContent).join();
+    const key = [...actions.map((a) => a.textContent), stale?.number].join();
     if (this.shownActions !== key) {
       this.shownActions = key;
       fill(this.actions, ...actions);
