@@ -26,7 +26,8 @@ async function mapped() {
   choose("across", "json.w");
   choose("upward", "json.score");
   await until(() => page.find(".tvz-map-up").textContent.includes("json.score") && page.view.map.across.textContent.includes("json.w"));
-  await until(() => page.view.map.places.length === 120 && !page.view.map.choosing && page.answered("map_points"));
+  const asking = () => page.view.map.choosing || page.asked.some(({ name, answered }) => !answered && /^(map_|search)/.test(name));
+  await until(() => page.view.map.places.length === 120 && !asking());
   return page.view.map;
 }
 
