@@ -48,6 +48,24 @@ test("what a map can be of, its axes and its colours", async () => {
   assert.ok(page.find("select[aria-label=across]").hidden);
 });
 
+test("axes that are chosen fast are asked for one after the other, and the last ones are shown", async () => {
+  const map = await mapped();
+  const before = page.asked.length;
+  const asked = () => page.asked.slice(before).filter(({ name }) => name === "map_points");
+  choose("across", "json.score");
+  choose("upward", "json.w");
+  choose("across", "size");
+  assert.equal(asked().length, 1);
+  await until(() => map.across.textContent.includes("size") && map.upward.textContent.includes("json.w"));
+  assert.deepEqual(
+    asked().map(({ msg }) => [msg.x, msg.y]),
+    [
+      ["json.score", "json.score"],
+      ["size", "json.w"],
+    ],
+  );
+});
+
 test("what a map can be of is asked again while columns are read, and then no more", async () => {
   page = await opened("map", BrowserView);
   const states = ["scanning", "making"];

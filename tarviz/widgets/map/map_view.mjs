@@ -24,6 +24,7 @@ export class MapView {
     /** the query whose points are told from the others */
     this.told = "";
     this.asking = 0;
+    this.making = false; // a question about points is under way
     this.choosing = false;
     this.coloured = false;
     /** of the columns that were offered */
@@ -160,24 +161,30 @@ export class MapView {
     this.make();
   }
 
-  /** Ask for the points until they are made. */
+  /** Ask for the points until they are made, one question at a time: what the server takes for the map of this page is the one that is shown. */
   async make() {
     this.asking += 1;
-    const [by, ...name] = this.of.value.split(" ");
-    if (!by) return;
-    const spec = by === "columns" ? { x: this.x.value, y: this.y.value } : { x: name.join(" "), by };
-    try {
-      for (;;) {
+    if (this.making) return;
+    this.making = true;
+    for (let answered = 0; answered !== this.asking && !this.signal.aborted; ) {
+      const [by, ...name] = this.of.value.split(" ");
+      if (!by) break;
+      const asked = this.asking;
+      const spec = by === "columns" ? { x: this.x.value, y: this.y.value } : { x: name.join(" "), by };
+      try {
         const { r, buffers } = await this.view.rpc("map_points", spec);
-        if (!r.making) {
+        if (asked !== this.asking) continue; // another one was chosen meanwhile
+        if (r.making) fill(this.note, h("span", { class: "tvz-busy" }, r.making));
+        else {
+          answered = asked;
           this.take(r, buffers);
-          break;
         }
-        fill(this.note, h("span", { class: "tvz-busy" }, r.making));
+      } catch (error) {
+        if (asked === this.asking) answered = asked;
+        this.trouble(error);
       }
-    } catch (error) {
-      this.trouble(error);
     }
+    this.making = false;
   }
 
   /** @param {any} r @param {DataView[]} buffers */
