@@ -48,10 +48,14 @@ def tool_options(command: F) -> F:
     return verb_base.choice_options(command)
 
 
+def given(urls: stores.URLs) -> list[str]:
+    """The URLs of a call, one or many, as they are written."""
+    return [fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)]
+
+
 def opened(urls: stores.URLs, listed: str | None = None) -> list[URL]:
     """The shards of a command line: those named, those a list names, standard input when there are neither."""
-    given = [urls] if isinstance(urls, str | PathLike) else urls
-    named = [*(fspath(url) for url in given), *(listing(listed) if listed is not None else ())]
+    named = [*given(urls), *(listing(listed) if listed is not None else ())]
     if not named and listed is None:
         named = ["-"]
     if named.count("-") > 1:

@@ -13,7 +13,7 @@ import click
 
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Shards, engine_options
-from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
+from tarviz.cli.tar_tool_options import Made, Tar, given, inputs_argument, opened, shuffled, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.processors import processors
@@ -96,13 +96,13 @@ class _Order:
         if self.weights is None:
             groups = [opened(urls, files)]
         else:
-            given = [urls] if isinstance(urls, str | PathLike) else list(urls)
-            if len(self.weights) != len(given) or files is not None:
-                what = f"there are {len(self.weights)} weights for {len(given)} URLs."
+            named = given(urls)
+            if len(self.weights) != len(named) or files is not None:
+                what = f"there are {len(self.weights)} weights for {len(named)} URLs."
                 raise UsageError(what, hint="Give one weight for each URL or template.")
             if not all(0 < weight < float("inf") for weight in self.weights):
                 raise UsageError("weights must be numbers above 0.")
-            groups = [opened(url) for url in given]
+            groups = [opened(url) for url in named]
             if sum(group.count(URL("-")) for group in groups) > 1:
                 raise UsageError("standard input can be read once only.")
         if self.shuffle:

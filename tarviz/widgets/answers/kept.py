@@ -13,8 +13,8 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.outputs import Exists, counted
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
-from tarviz.widgets.answers.questions import how_read
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows, ShardRows
+from tarviz.widgets.browse.scan import how_read
 
 
 def size(rows: Rows, ids: NDArray[np.int64]) -> int:

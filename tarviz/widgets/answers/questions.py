@@ -24,6 +24,7 @@ from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, conditions, sql
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows
+from tarviz.widgets.browse.scan import how_read
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from tarviz.table.table import Table
 
 log = logging.getLogger(__name__)
-_READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 MOST_READ = 2 << 30
 """Bytes of shards whose columns are made unasked."""
 SOON = 1.0
@@ -60,12 +60,6 @@ def missing() -> MissingPackageError | None:
         if find_spec(package) is None:
             return MissingPackageError.of(package, "Filtering, sorting and counting by what records hold", "table")
     return None
-
-
-def how_read(options: ReadOptions) -> dict[str, Any]:
-    """What tables and copies have to read as the scan did."""
-    reading = {name: getattr(options, name) for name in _READ}
-    return reading | {"duplicates": "first" if options.duplicates == "error" else options.duplicates}
 
 
 class Questions:

@@ -30,7 +30,9 @@ _LAST = (".size", ".bad")  # parts of fields that few ask for
 class TableAnswers(Answers):
     """Answers for columns, over all records and over those that a page shows."""
 
-    _sql_ends = threading.Event()  # of the query in the page's box, once there is one
+    def __init__(self, *shared: Any) -> None:
+        super().__init__(*shared)
+        self._sql_ends = threading.Event()  # of the query in the page's box
 
     def about_table(self) -> Message:
         """How far the columns are: `state` as `Questions.prepare` says, a `note` for people, `version`."""

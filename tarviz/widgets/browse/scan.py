@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from typing import Any
 
 from tarviz import stores
 from tarviz.formats.compression import kind
@@ -34,6 +35,7 @@ AHEAD = 48
 _REMOTE_BLOCK = 512 << 10
 _FIRST = 64
 _FAULTS = 200
+_READ = ("key_split", "concatenated", "block_size", "max_member_bytes", "max_ratio")
 
 
 class Scan:
@@ -235,9 +237,17 @@ def _headers(shard: ShardRows, options: ReadOptions, cache: bool) -> Iterator[No
 
 def _lenient(shard: ShardRows, options: ReadOptions) -> ReadOptions:
     """How a browser reads: leniently, taking the first of a repeated field, where a loader stops."""
-    duplicates: Duplicates = "first" if options.duplicates == "error" else options.duplicates
     size = options.block_size or (None if shard.local else _REMOTE_BLOCK)
-    return replace(options, strict=False, on_error="raise", duplicates=duplicates, block_size=size)
+    return replace(options, strict=False, on_error="raise", duplicates=_duplicates(options), block_size=size)
+
+
+def _duplicates(options: ReadOptions) -> Duplicates:
+    return "first" if options.duplicates == "error" else options.duplicates
+
+
+def how_read(options: ReadOptions) -> dict[str, Any]:
+    """What tables and copies have to read as the scan did."""
+    return {name: getattr(options, name) for name in _READ} | {"duplicates": _duplicates(options)}
 
 
 class _Growing:

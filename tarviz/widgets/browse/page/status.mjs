@@ -1,7 +1,7 @@
 // @ts-check
 // The line below the records: where the cursor is, what goes on, what went wrong, and the buttons that help.
 
-import { fill, formatCount, h } from "../../host/core.mjs";
+import { button, fill, formatCount, h } from "../../host/core.mjs";
 import { isOvertaken, RpcError } from "../../host/requests.mjs";
 
 export class StatusLine {
@@ -43,17 +43,11 @@ export class StatusLine {
     if (view.searching) actions.push(h("button", { onclick: () => view.rpc("stop").catch(() => {}) }, "Stop"));
     if (view.shards.some((s) => s?.state === "paused"))
       actions.push(
-        h(
-          "button",
-          {
-            title: "read all shards to their end",
-            onclick: () =>
-              view.rpc("go_on").then(
-                () => view.wake(),
-                () => {},
-              ),
-          },
-          "scan all",
+        button("scan all", "read all shards to their end", () =>
+          view
+            .rpc("go_on")
+            .then(() => view.wake())
+            .catch(() => {}),
         ),
       );
     const stale = view.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
