@@ -102,7 +102,7 @@ class Output(Whole):
         held: list[Buffer] = []
         size = 0
         for piece in pieces:
-            if self.stopping:
+            if self._stopping:
                 return
             if isinstance(piece, Buffer):
                 held.append(piece)
@@ -116,8 +116,7 @@ class Output(Whole):
         self.put(held)
 
     @property
-    def stopping(self) -> bool:
-        """Whether what is being written should come to an end: the output was aborted."""
+    def _stopping(self) -> bool:
         return self._behind is not None and self._behind.stopping
 
     def put(self, buffers: Sequence[Buffer]) -> None:
@@ -138,7 +137,7 @@ class Output(Whole):
     def send(self, fd: int, begin: int, end: int) -> int:
         """Append the bytes `begin`…`end` of an open file: up to where it had them."""
         at = begin
-        while at < end and not self.stopping:
+        while at < end and not self._stopping:
             wanted = min(end - at, _AT_ONCE)
             if self._packer is None and not self._summed:
                 done = self._sink.send(fd, at, wanted)
@@ -150,7 +149,7 @@ class Output(Whole):
             if not done:
                 break
             at += done
-        return end if self.stopping else at
+        return end if self._stopping else at
 
     def commit(self, manifest: Mapping[str, Any] | None = None) -> Written:
         """Finish the file and, where a manifest is given, write that beside it with records, bytes and CRC filled in."""

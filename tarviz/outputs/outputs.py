@@ -20,8 +20,6 @@ from tarviz.outputs.output import Output
 from tarviz.outputs.packing import Packing
 from tarviz.stores import Whole
 
-_WARM = 512 << 10  # bytes of records that are summed, twice, and written while the processor's cache holds them
-
 
 class Run(Protocol):
     """Records ready to be written: `size` in bytes of each, and the buffers that make up some of them."""
@@ -42,14 +40,7 @@ class _FramedRecords:
     size: int
 
     def write_to(self, output: Output) -> None:
-        ends = np.cumsum(self.run.size[self.first : self.last])
-        lasts = np.searchsorted(ends, np.arange(_WARM, self.size + _WARM, _WARM)) + 1
-        first = self.first
-        for last in np.unique(np.minimum(self.first + lasts, self.last)).tolist():
-            if output.stopping:
-                return
-            output.put(self.run.buffers(first, last))
-            first = last
+        output.put(self.run.buffers(self.first, self.last))
 
 
 @dataclass(eq=False)
