@@ -89,6 +89,16 @@ def test_a_and_b_are_chosen_by_the_mouse(page: Any):
     assert [] == page.errors
 
 
+def test_a_and_b_are_offered_on_the_tile_at_hand_alone(page: Any):
+    """The one that is selected and the one under the pointer: on others they would lie over what the tile says."""
+    begin(page)
+    offered = "[...document.querySelectorAll('.tvz-ctile')].filter((tile) => tile.querySelector('.tvz-pins').checkVisibility()).length"
+    page.tab.locator(".tvz-stage").hover()
+    page.until(f"{offered} === 1")
+    page.tab.locator(".tvz-ctile .tvz-refused").first.hover()
+    page.until(f"{offered} === 2")
+
+
 def test_another_runner_is_chosen_from_one_menu_with_a_sentence(page: Any):
     choices = page.tab.get_by_label("run also as").locator("option").all_inner_texts()
 
