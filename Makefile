@@ -78,7 +78,7 @@ newcomer:  ## `make test` likewise, without what `make oracles` installs: the ro
 	$(MAKE) VENV=build/alone/venv test FLAGS="$(patsubst %,--ignore=tests/%,stores read formats ops runners outputs model)"
 	rm -rf build/alone
 
-test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, few whole programs, one of each matrix)
+test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, few whole programs, three cases of each)
 	$(PYTEST) -q -n $(JOBS) --dist worksteal --hypothesis-profile=quick -m "not ($(SLOW))"
 
 test-matrix: $(STAMPS)/test  ## the rest of the matrices: every tool on every tar, every chain with every number of workers, all random examples, …

@@ -26,7 +26,8 @@ from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # The same examples at every run, however slow the machine: what fails here fails on the next machine too.
-# `make test` tries the first 30 of each, `make test-matrix` all of them.
+# `make test` tries the first 30 of each, and this many cases of each test that has more; `make test-matrix` all of them.
+CASES = 3
 settings.register_profile("tarviz", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("tarviz")
@@ -91,6 +92,18 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Bounded(minutes, config.getoption("--seed")), "bounded")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with more than `CASES` cases `make test` runs so many, evenly spread, and `make test-matrix` the others."""
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if not item.get_closest_marker("matrix"):
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in tests.values():
+        for at in set(range(len(cases))) - spread(len(cases), CASES):
+            cases[at].add_marker(pytest.mark.matrix)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, Any, Any]:
     """Ten thousand tests and TensorFlow are a million objects that stay to the end: no collection of garbage looks at them."""
@@ -133,13 +146,18 @@ def own_threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name.startswith("tarviz") and not each.name.startswith("tarviz-load")}
 
 
+def spread(length: int, count: int) -> set[int]:
+    """`count` places in a list of that length, evenly spread, the first and the last among them."""
+    return {round(at * (length - 1) / max(count - 1, 1)) for at in range(count)} if length else set()
+
+
 def sampled(cases: Iterable[Any], count: int) -> list[Any]:
-    """Cases as pytest parameters, all but `count` of them, evenly spread, marked `matrix`: `make test-matrix` runs those.
+    """Cases as pytest parameters, all but `count` of them, evenly spread, marked `matrix`, where `CASES` of them take too long.
 
     A case is a value, a tuple of several, or what `pytest.param` gave.
     """
     cases = list(cases)
-    quick = {round(at * (len(cases) - 1) / max(count - 1, 1)) for at in range(count)}  # the first and the last among them
+    quick = spread(len(cases), count)
     found = []
     for at, case in enumerate(cases):
         values, marks, name = (

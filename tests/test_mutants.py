@@ -23,6 +23,8 @@ def f(a: int | None = 0, *, b: bool = True) -> list[1]:
     for each in zip(a, b, strict=True):
         continue
     g(a)
+    if field(0, repr=False):
+        return ""
     return min(a, 4) if b else None
 '''
 SCRIPT = b"""// a < 1 && true
@@ -36,7 +38,7 @@ def changes(found, source):
     return {(each.kind, source[each.start : each.stop].decode(), each.new.decode()) for each in found}
 
 
-def test_every_kind_of_fault_is_put_into_python_and_none_into_types_and_texts():
+def test_every_kind_of_fault_is_put_into_python_and_none_into_types_and_texts_or_where_it_is_as_false():
     found = mutants.python_mutants("m.py", MODULE)
 
     assert changes(found, MODULE) == {

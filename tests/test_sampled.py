@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.conftest import sampled
+from tests.conftest import CASES, sampled
+from tests.test_skips import pytest_in
 
 
 def quick(cases: list[object]) -> list[object]:
@@ -27,3 +30,37 @@ def test_marks_ids_and_tuples_are_kept():
     assert [((1, 2), "one", ["slow"]), ((3, 4), None, ["matrix"])] == [
         (case.values, case.id, [mark.name for mark in case.marks]) for case in found
     ]
+
+
+SUITE = """
+import pytest
+
+many = pytest.mark.parametrize("at", range(9))
+
+class Contract:
+    @many
+    def test_one(self, at): pass
+
+class TestA(Contract): pass
+class TestB(Contract): pass
+
+@many
+@pytest.mark.matrix
+def test_long(at): pass
+
+@pytest.mark.parametrize("at", range(2))
+def test_two(at): pass
+"""
+
+
+def test_of_many_cases_of_a_test_some_are_quick_in_each_class(tmp_path: Path):
+    def chosen(marks: str) -> set[str]:
+        lines = pytest_in(tmp_path, SUITE, "--collect-only", "-m", marks, "-W", "ignore").stdout.splitlines()
+        return {line.removeprefix("test_it.py::") for line in lines if "::" in line}
+
+    quick, others = chosen("not matrix"), chosen("matrix")
+
+    assert CASES == 3
+    assert quick == {f"Test{each}::test_one[{at}]" for each in "AB" for at in (0, 4, 8)} | {"test_two[0]", "test_two[1]"}
+    assert len(others) == 2 * 6 + 9
+    assert not quick & others

@@ -26,6 +26,7 @@ def run(folder: Path, reason: str, *options: str) -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["alone", "xdist"])
+@pytest.mark.matrix
 def test_an_unknown_skip_fails_the_run_and_is_named(tmp_path: Path, workers: tuple[str, ...]):
     done = run(tmp_path, "the moon is full", "--few-skips", *workers)
 
@@ -34,10 +35,12 @@ def test_an_unknown_skip_fails_the_run_and_is_named(tmp_path: Path, workers: tup
 
 
 @pytest.mark.parametrize(("reason", "code"), [("no IPv6 here", 0), ("no IPv6 here, and no network", 1), ("there is no IPv6 here", 1)])
+@pytest.mark.matrix
 def test_a_known_skip_is_known_by_its_whole_reason(tmp_path: Path, reason: str, code: int):
     assert code == run(tmp_path, reason, "--few-skips").returncode
 
 
+@pytest.mark.matrix
 def test_without_the_option_nothing_changes(tmp_path: Path):
     assert 0 == run(tmp_path, "the moon is full").returncode
 

@@ -37,6 +37,7 @@ def kind(request: pytest.FixtureRequest, zoo: dict[str, str]) -> tuple[str, str]
 
 
 class TestZoo:
+    @pytest.mark.matrix
     def test_has_every_kind_and_a_tar_that_is_cut(self, zoo: dict[str, str]):
         missing = set() if importlib.util.find_spec("av") else set(MEDIA)
 

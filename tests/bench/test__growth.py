@@ -31,6 +31,7 @@ def test_a_work_takes_a_list_of_shards(tmp_path: Path, work):
     assert work(urls) in (6, None)
 
 
+@pytest.mark.matrix
 def test_every_panel_is_drawn(tmp_path: Path):
     pytest.importorskip("matplotlib", reason="matplotlib: pip install 'tarviz[lab]'")
     measured = {name: {"lines": {"records": [(1, 0.5), (10, 2)]}} for name in growth.PANELS}

@@ -57,6 +57,7 @@ def test_an_error_at_the_shell_names_flags(tmp_path: Path):
     assert "Choose with --duplicates first or --duplicates last." in done.stderr
 
 
+@pytest.mark.matrix
 def test_warnings_go_to_standard_error_and_the_result_does_not(tmp_path: Path):
     (tmp_path / "a.tar").write_bytes(shard(numbered(2)) + b"x" * 1024)
 

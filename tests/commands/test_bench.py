@@ -26,6 +26,7 @@ def shards(tmp_path: Path) -> str:
 
 
 class TestVerb:
+    @pytest.mark.matrix
     def test_text_json_baseline_and_exit_codes(self, shards: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
         file = str(tmp_path / "b.json")
         assert 0 == cli.main(["bench", shards, "-c", "decode(png)", "--for", "0.3", "--save", file])
@@ -40,6 +41,7 @@ class TestVerb:
         assert 2 == cli.main(["bench", *argv])
         assert 1 == capsys.readouterr().err.count("\n")
 
+    @pytest.mark.matrix
     def test_ctrl_c_keeps_what_was_measured(self, shards: str):
         code = """
 import signal, sys

@@ -70,6 +70,7 @@ def test_class_numbers_have_the_names_of_a_file(shard, tmp_path):
     assert ["0 cat", "1 dog", "2 owl"] == [row["label"] for row in message["_first"]["rows"]["rows"][:3]]
 
 
+@pytest.mark.matrix
 def test_it_ends_by_itself_when_nobody_looks(shard):
     process = start(shard, "--idle-exit", "0.5s")
     out, err = process.communicate(timeout=100)
@@ -93,6 +94,7 @@ def test_what_cannot_work_is_said_in_one_line(shard, arguments, words):
     assert 1 == len(err.strip().splitlines())
 
 
+@pytest.mark.matrix
 def test_core_alone_is_enough(shard):
     """The page needs neither Jupyter nor matplotlib nor TensorFlow: with these forbidden it still starts."""
     code = (

@@ -77,6 +77,7 @@ def test_its_head_says_to_the_hub_which_files_are_which_split(data: Path):
     assert ["train-0000.tar", "train-0001.tar"] == sorted(os.path.basename(name) for name in glob.glob(str(data / "train-*.tar")))
 
 
+@pytest.mark.matrix
 def test_datasets_reads_the_splits_of_the_card(data: Path, tmp_path: Path):
     pytest.importorskip("datasets", reason="datasets is not installed")
     card(data, data / "README.md")
@@ -96,6 +97,7 @@ def alone(code: str, argument: str, tmp_path: Path, **environment: str) -> str:
     return done.stdout.splitlines()[-1]
 
 
+@pytest.mark.matrix
 def test_mlcroissant_finds_no_fault_and_reads_the_records(data: Path, tmp_path: Path):
     pytest.importorskip("mlcroissant", reason="mlcroissant is not installed")
     card(data, data / "README.md")

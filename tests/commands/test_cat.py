@@ -58,6 +58,7 @@ class TestPassThrough:
 
     @settings(max_examples=60, deadline=None)
     @given(st.lists(record_lists(), min_size=1, max_size=3), st.booleans())
+    @pytest.mark.matrix
     def test_records_come_out_in_order(self, tmp_path_factory: Any, contents: Any, packed: bool):
         folder = tmp_path_factory.mktemp("cat")
         for number, content in enumerate(contents):
@@ -196,6 +197,7 @@ class TestFields:
 
     @settings(max_examples=60, deadline=None)
     @given(record_lists(), st.booleans())
+    @pytest.mark.matrix
     def test_any_records_keep_what_is_asked_for(self, tmp_path_factory: Any, content: Any, rename: bool):
         folder = tmp_path_factory.mktemp("fields")
         (folder / "a.tar").write_bytes(shard(content, format=tarfile.GNU_FORMAT))
@@ -424,6 +426,7 @@ class TestShell:
         assert 10 == len(done.stdout.splitlines())
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
+    @pytest.mark.matrix
     def test_a_reader_that_leaves_is_no_error(self, make: Make, bash: Any, payload: bytes):
         make(numbered(9000 if len(payload) < 1000 else 100, payload=payload))
 

@@ -165,6 +165,7 @@ class TestWhatIsWritten:
         with pytest.raises(UsageError, match="of its own"):
             convert(pipeline, tmp_path / "o", chain="decode(png)")
 
+    @pytest.mark.matrix
     def test_random_ops_draw_by_key_whatever_the_workers(self, photos, tmp_path):
         chain = "decode(jpg)|random_crop(jpg, (32, 32))|encode(jpg)"
         one = convert(photos, tmp_path / "a-{}.tfrecord", chain=chain, seed=3, select=["jpg"])
@@ -273,6 +274,7 @@ class TestWorkers:
             2,
         ),
     )
+    @pytest.mark.matrix
     def test_one_two_and_three_write_the_same(self, tmp_path, out, options):
         shards(tmp_path / "in", 7, 30)
 
@@ -285,6 +287,7 @@ class TestWorkers:
         manifests = [[json.loads(path.read_text()) for path in sorted((tmp_path / str(count)).glob("*.json"))] for count in (1, 2, 3)]
         assert manifests[0] == manifests[1] == manifests[2]
 
+    @pytest.mark.matrix
     def test_a_slow_disk_gets_the_bytes_that_are_summed(self, tmp_path, monkeypatch):
         shards(tmp_path / "in", 8, 200)
         one = convert(tmp_path / "in", tmp_path / "one.tfrecord")
@@ -294,6 +297,7 @@ class TestWorkers:
         assert [(each.bytes, each.crc32c) for each in one.outputs] == [(each.bytes, each.crc32c) for each in found.outputs]
         assert (tmp_path / "one.tfrecord").read_bytes() == (tmp_path / "two.tfrecord").read_bytes()
 
+    @pytest.mark.matrix
     def test_a_function_of_a_test_travels_where_cloudpickle_is(self, tmp_path):
         pytest.importorskip("cloudpickle")
         shards(tmp_path / "in", 2, 5)
@@ -310,6 +314,7 @@ class TestWorkers:
         with pytest.raises(UsageError, match="num_workers=1"), lock:
             convert(tmp_path / "in", tmp_path / "t-{}.tfrecord", record_to_example=lambda record: stuck and {}, num_workers=2)
 
+    @pytest.mark.matrix
     def test_a_damaged_shard_is_the_same_error(self, tmp_path):
         paths = shards(tmp_path / "in", 4)
         with open(paths[2], "r+b") as file:
@@ -323,6 +328,7 @@ class TestWorkers:
         assert "train-0002.tar" in found[0][0]
         assert found[0] == found[1]
 
+    @pytest.mark.matrix
     def test_reports_add_up(self, tmp_path):
         for at in range(4):
             records = some(10, at)
@@ -341,6 +347,7 @@ class TestWorkers:
         with pytest.raises(UsageError, match="less than 0"):
             convert(tmp_path / "in", tmp_path / "t-{}.tfrecord", num_workers=-1)
 
+    @pytest.mark.matrix
     def test_no_file_but_the_outputs_stays(self, tmp_path):
         shards(tmp_path / "in", 3)
 
@@ -624,6 +631,7 @@ class TestInterruption:
     @pytest.mark.parametrize(
         ("workers", "options"), sampled([(2, {"max_shard_size": 400_000}), (2, {}), (1, {"max_shard_size": 400_000}), (1, {})], 1)
     )
+    @pytest.mark.matrix
     def test_a_killed_run_leaves_only_complete_outputs_and_resumes_to_the_same(self, tmp_path, workers, options):
         for at in range(6):
             make(tmp_path / "in" / f"{at}.tar", some(200, at))
@@ -657,6 +665,7 @@ class TestInterruption:
         assert [] == [name for name in os.listdir(tmp_path / "out") if name.startswith(".")]
 
     @pytest.mark.parametrize("workers", [1, 2])
+    @pytest.mark.matrix
     def test_ctrl_c_ends_at_once_and_leaves_nothing_half_written(self, tmp_path, workers):
         for at in range(4):
             make(tmp_path / "in" / f"{at}.tar", some(50, at))

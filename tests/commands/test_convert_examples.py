@@ -116,6 +116,7 @@ class TestThereAndBack:
         with tarfile.open(tmp_path / "x.tar") as tar:
             assert ["k.cls", "k.features.json", "k.jpg", "k.txt"] == sorted(tar.getnames())
 
+    @pytest.mark.matrix
     def test_outputs_do_not_depend_on_the_workers(self, tmp_path):
         sources = [written(tmp_path / f"m-train.tfrecord-{at:05d}-of-00003", tfds(20 + at)) for at in range(3)]
         one = convert(sources, tmp_path / "one-{}.tar", max_shard_size=40_000)
@@ -135,6 +136,7 @@ class TestThereAndBack:
         assert [True, True] == [each.kept for each in again.outputs]
 
     @given(st.lists(st.dictionaries(st.text("aA/.%é_1", max_size=5), VALUES, max_size=4), min_size=1, max_size=5))
+    @pytest.mark.matrix
     def test_any_examples_are_equal(self, values):
         payloads = [
             features_of.example((name_of(name), features_of.feature(*value)) for name, value in sorted(each.items())) for each in values

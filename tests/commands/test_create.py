@@ -69,6 +69,7 @@ class TestPlan:
 
     @settings(max_examples=60, deadline=None)
     @given(record_lists())
+    @pytest.mark.matrix
     def test_a_table_made_by_tsv_makes_the_records_again(self, tmp_path_factory: Any, content: Any):
         folder = tmp_path_factory.mktemp("create")
         exts = sorted({ext for _, fields in content for ext in fields} or {"jpg"})
@@ -282,6 +283,7 @@ class TestShell:
         assert ["cat", "dog", "n01 é"] == json.loads(done.stdout)["labels"]
         assert [9, 9] == [tar["records"] for tar in json.loads(done.stdout)["outputs"]]
 
+    @pytest.mark.matrix
     def test_round_trip_of_digits(self, make: Make, bash: Any):
         make(numbered(20))
 

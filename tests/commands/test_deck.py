@@ -69,6 +69,7 @@ def sections(page: str) -> list[str]:
 
 
 class TestPage:
+    @pytest.mark.matrix
     def test_holds_the_outputs_of_the_cells(self, talk: str):
         assert "6 × 7 = 42" in talk
 
@@ -109,6 +110,7 @@ class TestPage:
 
 
 class TestRun:
+    @pytest.mark.matrix
     def test_a_cell_that_fails_says_which_and_why(self, tmp_path: Path):
         path = write(tmp_path, notebook(("slide", "md", "# a"), ("slide", "py", "x = 1\n1 / 0")))
 
@@ -116,6 +118,7 @@ class TestRun:
             tarviz.deck(path)
         assert not (tmp_path / "talk.html").exists()
 
+    @pytest.mark.matrix
     def test_a_line_of_the_shell_that_fails_ends_it_too(self, tmp_path: Path):
         (tmp_path / "talk.md").write_text(notebook(("slide", "md", "# Talk"), ("-", "py", "!true\n!exit 3\n!true")), "utf-8")
 
@@ -134,6 +137,7 @@ class TestRun:
 
         assert "<pre>stored</pre>" in (tmp_path / "talk.html").read_text("utf-8")
 
+    @pytest.mark.matrix
     def test_cells_run_in_the_folder_of_the_notebook_with_this_python(self, tmp_path: Path):
         import sys
 
@@ -275,6 +279,7 @@ class TestWidgets:
 
 
 @pytest.mark.parametrize("address", ["https://host.example/x.mp4", "HTTP://host.example/x.mp4", "//host.example/x.mp4"])
+@pytest.mark.matrix
 def test_what_a_page_would_fetch_from_elsewhere_is_told(tmp_path: Path, address: str):
     (tmp_path / "talk.md").write_text(notebook(("slide", "md", f'# Talk\n\n<video src="{address}"></video>')), "utf-8")
 

@@ -106,6 +106,7 @@ class TestShell:
 
         assert (1, b"") == (done.returncode, done.stdout)
 
+    @pytest.mark.matrix
     def test_the_expressions_of_the_old_tool(self, make: Make, bash: Any):
         make(CONTENT)
 

@@ -43,6 +43,7 @@ def texts(keys: list[str]) -> list[tuple[str, dict[str, bytes]]]:
 class TestShards:
     @settings(max_examples=60)
     @given(st.dictionaries(KEYS, OLD), st.dictionaries(KEYS, NEW), st.sampled_from(["left", "inner"]), st.booleans())
+    @pytest.mark.matrix
     def test_it_says_what_joining_dicts_says(self, tmp_path_factory: Any, old: Any, new: Any, how: Any, packed: bool):
         folder = tmp_path_factory.mktemp("join")
         (folder / "a.tar").write_bytes(shard(old.items()))
@@ -355,6 +356,7 @@ class TestMany:
     COUNT = 100_000
 
     @pytest.mark.usefixtures("duckdb")
+    @pytest.mark.matrix
     def test_a_table_of_a_hundred_thousand_rows_in_another_order(self, tmp_path: Path, out: Path):
         keys = [f"n{number:06d}" for number in range(self.COUNT)]
         (tmp_path / "a.tar").write_bytes(b"".join(piece for key in keys for piece in tar_member(f"{key}.cls", b"1")) + bytes(1024))
@@ -385,6 +387,7 @@ class TestMany:
 
 class TestShell:
     @pytest.mark.usefixtures("duckdb")
+    @pytest.mark.matrix
     def test_a_table_in_a_pipe_of_tools(self, make: Make, tmp_path: Path, bash: Any):
         make(numbered(3))
         (tmp_path / "labels.csv").write_text("filename,label\nn00000001.jpg,dog\n")

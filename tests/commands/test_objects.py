@@ -249,6 +249,7 @@ def test_coco_names_pictures_without_an_object_too(shard, tmp_path):
     assert [[*"abcdef"], ["e", "f"]] == made
 
 
+@pytest.mark.matrix
 def test_long_outlines_keep_their_points(make):
     turn = np.linspace(0, 2 * np.pi, 2000, endpoint=False)
     circle = np.stack([100 + 40 * np.cos(turn), 50 + 40 * np.sin(turn)], 1).ravel()

@@ -43,6 +43,7 @@ class TestOrder:
         assert content == plain(out)
         assert (120, 12, 0) == (result.report.records, result.report.shards, result.exit_code)
 
+    @pytest.mark.matrix
     def test_count_ends_early_and_leaves_no_thread(self, make: Make, out: Path):
         for number in range(6):
             make(numbered(3000, prefix=f"{number}/"), f"{number}.tar")

@@ -204,6 +204,7 @@ class TestFiles:
 
     @settings(max_examples=20, deadline=None)
     @given(record_lists(max_size=5))
+    @pytest.mark.matrix
     def test_any_records_pass(self, tmp_path_factory: Any, content: Any):
         folder = tmp_path_factory.mktemp("proc")
         (folder / "a.tar").write_bytes(shard(content, format=tarfile.GNU_FORMAT))
@@ -224,6 +225,7 @@ class TestCollecting:
         assert ["train/n00000000", "train/n00000002"] == [fault.key for fault in result.report.warnings]
 
     @pytest.mark.parametrize("line", ["kill -9 $$", "sleep 100"], ids=["killed", "late"])
+    @pytest.mark.matrix
     def test_so_is_one_whose_shell_is_killed(self, make: Make, out: Path, line: str):
         result = proc(make(numbered(2)), out, command=f"printf 9 > sample.cls; {line}", keep_failed=True, timeout=2, workers=2)
 
@@ -287,6 +289,7 @@ class TestCollecting:
 
         assert (4, numbered(4)) == (result.records, plain(out))
 
+    @pytest.mark.matrix
     def test_lines_of_the_old_tool(self, make: Make, bash: Any, tmp_path: Path):
         make([("a", {"jpg": b"1", "cls": b"2"}), ("b", {"jpg": b"1"})])
 
@@ -425,6 +428,7 @@ class TestRunning:
 
         assert (9, ["train/n00000003"]) == (result.records, [fault.key for fault in result.report.skipped])
 
+    @pytest.mark.matrix
     def test_a_command_that_hangs_is_killed(self, make: Make, out: Path):
         result = proc(make(numbered(4)), out, command="[ $(cat sample.cls) != 1 ] || sleep 900", timeout=2, on_error="skip", workers=2)
 

@@ -50,6 +50,7 @@ class TestOrder:
         st.booleans(),
         st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]),
     )
+    @pytest.mark.matrix
     def test_by_key_is_the_order_of_bytes(self, tmp_path_factory: Any, content: Any, random: Any, packed: bool, format: int):
         folder = tmp_path_factory.mktemp("sort")
         content = [(key, fields) for key, fields in content if format != tarfile.USTAR_FORMAT or len(key.encode()) < 70]
@@ -130,6 +131,7 @@ class TestOrder:
 
 
 class TestShuffle:
+    @pytest.mark.matrix
     def test_is_a_permutation_drawn_from_key_and_seed(self, make: Make, out: Path):
         content = numbered(2000)
         sort(make(content), out, shuffle=True, seed=3)
@@ -194,6 +196,7 @@ class TestNothingIsLost:
 
     @settings(max_examples=80, deadline=None)
     @given(st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from("xyz")), max_size=14), st.booleans())
+    @pytest.mark.matrix
     def test_every_member_comes_out_once_whatever_the_order_in(self, tmp_path_factory: Any, members: Any, shuffle: bool):
         folder = tmp_path_factory.mktemp("sort")
         content = [(key, {ext: b"%d" % at}) for at, (key, ext) in enumerate(members)]

@@ -46,6 +46,7 @@ class TestLimits:
     @given(
         record_lists(max_size=12), st.integers(1, 12_000), st.sampled_from([tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
     )
+    @pytest.mark.matrix
     def test_no_shard_is_larger_unless_one_record_is(self, tmp_path_factory: Any, content: Any, limit: int, format: int):
         folder = tmp_path_factory.mktemp("split")
         content = [(f"n{number}", fields) for number, (_, fields) in enumerate(content)]
@@ -63,6 +64,7 @@ class TestLimits:
 
     @settings(max_examples=60, deadline=None)
     @given(record_lists(), st.integers(1, 5))
+    @pytest.mark.matrix
     def test_cat_puts_together_what_split_took_apart(self, tmp_path_factory: Any, content: Any, count: int):
         folder = tmp_path_factory.mktemp("split")
         data = shard(content, format=tarfile.GNU_FORMAT)
@@ -245,6 +247,7 @@ class TestShell:
         assert b"done s-000000.tar\ndone s-000001.tar\n" == done.stderr
         assert 5 == json.loads(done.stdout)["records"]
 
+    @pytest.mark.matrix
     def test_commands_of_tarsplit_run_as_they_stand(self, make: Make, bash: Any, tmp_path: Path):
         make(numbered(4))
         (tmp_path / "old.tar").touch()

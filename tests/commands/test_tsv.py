@@ -47,6 +47,7 @@ class TestTsv:
     @settings(max_examples=100, deadline=None)
     @given(record_lists())
     @example([("a", {"jpg": b"\t\n\r\\N\x00\x1b\x7f\xff\xc2\x85\xe2\x80\xae", "cls": b""}), ("b", {"jpg": b"\\N"})])
+    @pytest.mark.matrix
     def test_reads_back_byte_for_byte(self, tmp_path_factory: Any, content: Any):
         folder = tmp_path_factory.mktemp("tsv")
         (folder / "a.tar").write_bytes(shard(content, format=1))
@@ -169,6 +170,7 @@ class TestJson:
 
 
 class TestParquet:
+    @pytest.mark.matrix
     def test_kinds(self, make: Make, out: Path):
         parquet = pytest.importorskip("pyarrow.parquet")
         content = [(f"k{at}", {"cls": b"%d" % at, "txt": b"t", "jpg": b"\xff"}) for at in range(5000)]

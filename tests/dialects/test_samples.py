@@ -23,7 +23,7 @@ from PIL import Image
 from tarviz.model import plugins
 from tarviz.model.errors import TarvizWarning
 from tarviz.samples import write_shard
-from tests.conftest import DATA, sampled
+from tests.conftest import DATA
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
@@ -33,10 +33,9 @@ OLD_NAMES = {"tarscat": "cat", "tar2tsv": "tsv", "tarsplit": "split", "tarshow":
 SCRIPTS: dict[str, str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["scripts"]
 
 
-def of(*texts: str, quick: int | None = None) -> Any:
-    """All samples of these texts, or `quick` of them in `make test` and the others in `make test-matrix`."""
-    found = [pytest.param(sample, id=sample["name"]) for sample in SAMPLES if sample["text"] in texts]
-    return pytest.mark.parametrize("sample", found if quick is None else sampled(found, quick))
+def of(*texts: str) -> Any:
+    """All samples of these texts."""
+    return pytest.mark.parametrize("sample", [pytest.param(sample, id=sample["name"]) for sample in SAMPLES if sample["text"] in texts])
 
 
 def picture(number: int, size: tuple[int, int], form: str) -> bytes:
@@ -86,7 +85,8 @@ def bucket(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestTar2tf:
-    @of("000", "001", quick=4)
+    @of("000", "001")
+    @pytest.mark.matrix
     def test_sample(self, sample: dict[str, Any], bucket: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
         from tarviz.dialects import tar2tf
@@ -156,6 +156,7 @@ def toy_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, BaseExcep
 
 class TestTFRecorder:
     @of("003")
+    @pytest.mark.matrix
     def test_sample(self, sample: dict[str, Any], toy_results: dict[str, BaseException | None]) -> None:
         if (error := toy_results[sample["name"]]) is not None:
             raise error

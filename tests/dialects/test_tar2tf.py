@@ -19,6 +19,7 @@ tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[t
 
 
 class TestLoad:
+    @pytest.mark.matrix
     def test_a_converted_field_has_its_dtype_and_a_class_becomes_int32(self, digits: Path) -> None:
         dataset = Dataset(digits, conversions=[Decode("png"), Resize("png", (32, 32))], selections=["png", "cls"]).load(
             "train-{0000..0003}.tar"
@@ -29,6 +30,7 @@ class TestLoad:
         assert (1500, 32, 32, 3) == images.shape
         assert set(range(10)) == set(labels.numpy().tolist())
 
+    @pytest.mark.matrix
     def test_left_out_the_defaults_of_tar2tf_hold(self, photos: Path) -> None:
         dataset = tarviz.Dataset(str(photos)).load("photos-0000.tar")
         image, _ = next(iter(dataset))
@@ -60,6 +62,7 @@ class TestLoad:
         ],
         ids=str,
     )
+    @pytest.mark.matrix
     def test_a_class_keeps_its_type_under_another_name(self, digits: Path, ops: list[Any], name: str, kind: str) -> None:
         dataset = Dataset(digits, conversions=ops, selections=name).load("test-0000.tar")
         plain = Dataset(digits, conversions=[Decode("png")], selections="cls").load("test-0000.tar")
@@ -75,6 +78,7 @@ class TestLoad:
         assert {"x": (tf.TensorSpec((), tf.string),), "y": tf.TensorSpec((), tf.float32)} == dataset.element_spec
         assert 0 <= next(iter(dataset))["y"].numpy() <= 9
 
+    @pytest.mark.matrix
     def test_shapes_alone_are_checked(self, digits: Path) -> None:
         loader = Dataset(digits, conversions="decode(png)", selections=["png", "cls"])
         dataset = loader.load("test-0000.tar", output_shapes=(tf.TensorShape([28, 28, 3]), tf.TensorShape([])))

@@ -79,6 +79,7 @@ def same(expected: Any, found: Any) -> None:
         assert label == number
 
 
+@pytest.mark.matrix
 def test_tensors_and_epochs_are_those_made_here(cluster: Cluster, beside: Dataset) -> None:
     here, there = beside.load("train-{0..1}.tar", remote_exec=False), beside.load("train-{0..1}.tar")
     before = len(cluster.requests)
@@ -165,6 +166,7 @@ def test_a_transformer_that_is_gone_is_an_error(cluster: Cluster) -> None:
         values(made)
 
 
+@pytest.mark.matrix
 def test_without_etl_it_is_said_once_and_done_by_the_next_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     with Cluster() as plain:

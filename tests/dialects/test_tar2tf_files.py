@@ -94,6 +94,7 @@ class TestPaths:
             self.load(generation, cut, path=iter([3, 4, 5]))
         assert ["in"] == [path.name for path in tmp_path.iterdir()]
 
+    @pytest.mark.matrix
     def test_an_empty_path_is_none(self, generation: str, cut: Path) -> None:
         pytest.importorskip("tensorflow")
 
@@ -105,6 +106,7 @@ class TestPaths:
         assert {"height", "width", "depth", "image_raw", "label"} == set(first)
         assert ([3], True) == (first["depth"], sorted((first["height"][0], first["width"][0])) == [375, 500])
 
+    @pytest.mark.matrix
     def test_memory_and_files_give_the_same_tensors(self, generation: str, cut: Path, tmp_path: Path) -> None:
         tf = pytest.importorskip("tensorflow")
         paths = self.load(generation, cut, path=str(tmp_path / "train-{}.record"), max_shard_size="250kB")
@@ -320,6 +322,7 @@ class TestSecondGeneration:
         assert (tf.TensorSpec((), tf.string), tf.TensorSpec((), tf.uint8)) == dataset.element_spec
         assert all(int(label) in (0, 1) for _, label in dataset)
 
+    @pytest.mark.matrix
     def test_the_single_png_of_aistore_turns_as_the_cluster_turned_it(self) -> None:
         tf = pytest.importorskip("tensorflow")
         record = read(CORPORA / "aistore/single-png-cls-transformed.tfrecord")[0]

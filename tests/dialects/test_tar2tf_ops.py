@@ -51,6 +51,7 @@ class TestOpsAroundAFunction:
         assert 0 == label.numpy()
 
 
+@pytest.mark.matrix
 def test_boxes_reach_the_model_typed(bucket: Path) -> None:
     dataset = Dataset(str(bucket), None, [], [SelectJSON("json", "bbox"), "cls"])
     made = dataset.load("a.tar", output_types=(tf.float32, tf.float32), output_shapes=([4], []), num_workers=0)

@@ -320,6 +320,7 @@ class TestFactory:
         with pytest.raises(UsageError, match="example_class is given twice"):
             generate(tmp_path / "c", Toy, example_class=Toy)
 
+    @pytest.mark.matrix
     def test_the_names_and_places_of_the_original_are_taken(self, tmp_path: Path) -> None:
         listed = tmp_path / "list.csv"
         Toy.to_csv_file(listed, toys(5))

@@ -13,6 +13,7 @@ def test_a_file_belongs_to_the_first_feature_that_names_it():
     assert lines.feature_of("nowhere/a.py") is None
 
 
+@pytest.mark.matrix
 def test_the_total_is_the_sum_of_all_python_of_the_package():
     every = sum(lines.python_lines(path.read_text("utf-8")) for path in (lines.ROOT / "tarviz").rglob("*.py"))
 
@@ -36,6 +37,7 @@ def test_comments_of_a_style_sheet_do_not_count():
     assert 2 == lines.page_lines("/* why\n   and how */\na {\n}\n\n// no\n")
 
 
+@pytest.mark.matrix
 def test_a_feature_that_grew_is_named(tmp_path, monkeypatch):
     page = tmp_path / "growth.md"
     page.write_text(lines.PAGE.read_text("utf-8").replace("| reading | ", "| reading | 0\n| was | "), "utf-8")

@@ -57,6 +57,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.matrix
 def test_every_line_does_what_the_page_says(home: Path, capsys: pytest.CaptureFixture[str]):
     for package in ("duckdb", "pyarrow", "yaml"):
         pytest.importorskip(package, reason=f"recipes need {package}: pip install 'tarviz[table,media]'")
@@ -74,6 +75,7 @@ def test_every_line_does_what_the_page_says(home: Path, capsys: pytest.CaptureFi
     assert "\n| train | 1 | " in (home / "parts" / "README.md").read_text("utf-8")
 
 
+@pytest.mark.matrix
 def test_the_lines_in_python_run(home: Path):
     pytest.importorskip("tensorflow", reason="tf.data needs TensorFlow: pip install 'tarviz[tensorflow]'")
     assert 0 == cli.main(["create", "pets/", "-o", "pets.tar"])
@@ -88,6 +90,7 @@ def test_the_lines_in_python_run(home: Path):
     assert [(6, 224, 224, 3)] == [tuple(batch[0].shape) for batch in names["batches"]]
 
 
+@pytest.mark.matrix
 def test_the_first_ten_minutes_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("duckdb", reason="a condition needs duckdb: pip install 'tarviz[table]'")
     monkeypatch.chdir(tmp_path)

@@ -46,6 +46,7 @@ def section() -> str:
     return text[text.index("## Training") : text.index("\n#", text.index("## Training") + 1)]
 
 
+@pytest.mark.matrix
 def test_the_page_runs_without_torch(here: Path) -> None:
     left_out = ("# torch",) if find_spec("tensorflow") else ("# torch", "# tensorflow")
     run([code for code in page() if not code.startswith(left_out)])

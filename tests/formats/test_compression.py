@@ -62,6 +62,7 @@ class TestEveryKind:
                 inflate(data[:length] if length else data[:1], how)
             assert caught.value.code in ("E_TRUNCATED_COMPRESSED", "E_CORRUPT_COMPRESSED")
 
+    @pytest.mark.matrix
     def test_a_bomb_is_refused(self, how):
         with pytest.raises(LimitError, match="more than 20 to 1"):
             inflate(PACK[how](bytes(70 << 20)), ratio=20)

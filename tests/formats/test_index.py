@@ -30,6 +30,7 @@ def again(index: ShardIndex) -> ShardIndex:
 
 class TestFile:
     @given(content=records(max_size=6))
+    @pytest.mark.matrix
     def test_keys_fields_and_places_read_back(self, tmp_path_factory: pytest.TempPathFactory, content: list[tuple[str, dict[str, bytes]]]):
         path = tmp_path_factory.mktemp("index") / "a.tar"
         path.write_bytes(shard(content, format=1))

@@ -37,6 +37,7 @@ class TestSplitName:
 
     @given(st.lists(st.text("ab./_C", min_size=1, max_size=9), min_size=1, max_size=40))
     @settings(max_examples=200, deadline=None)
+    @pytest.mark.matrix
     def test_columns_cut_like_one_name(self, names):
         import numpy as np
 
@@ -88,6 +89,7 @@ class TestGrouper:
 
     @given(st.lists(st.integers(0, 12), max_size=60), st.integers(1, 7))
     @settings(max_examples=150, deadline=None)
+    @pytest.mark.matrix
     def test_every_key_that_returns_is_found(self, keys, step):
         grouper = Grouper("a.tar")
         seen: set[int] = set()

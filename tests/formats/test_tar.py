@@ -64,6 +64,7 @@ class TestOracles:
 
     @given(records(), st.sampled_from(FORMATS), st.sampled_from([0, 1700000000, 1700000000.25]))
     @settings(max_examples=150, deadline=None)
+    @pytest.mark.matrix
     def test_finds_what_tarfile_finds(self, content, format, mtime):
         try:
             data = shard(content, format=format, mtime=mtime)
@@ -89,6 +90,7 @@ class TestOracles:
 class TestBuffers:
     @given(records(max_size=6), st.sampled_from(FORMATS), st.integers(1, 40))
     @settings(max_examples=80, deadline=None)
+    @pytest.mark.matrix
     def test_finds_the_same_however_the_bytes_arrive(self, content, format, step):
         try:
             data = shard(content, format=format, mtime=1.5)
@@ -113,6 +115,7 @@ class TestBuffers:
 
 
 class TestDamage:
+    @pytest.mark.matrix
     def test_every_cut_is_noticed(self):
         data = shard(numbered(3, payload=b"p" * 700))
         end = data.rstrip(b"\0")
@@ -124,6 +127,7 @@ class TestDamage:
 
     @given(st.data())
     @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @pytest.mark.matrix
     def test_a_changed_header_gives_an_answer_soon(self, data):
         source = bytearray(Path(data.draw(st.sampled_from([case["path"] for case in TARS if case["bytes"] < 20000]))).read_bytes())
         for _ in range(data.draw(st.integers(1, 6))):

@@ -114,6 +114,7 @@ class TestRead:
         assert records == [bytes(record) for record in reader]
         assert (3000, len(framed(*records))) == (reader.records, reader.offset)
 
+    @pytest.mark.matrix
     def test_views_stay_valid_and_cannot_be_written(self):
         views = list(tfrecord.read(framed(*[b"%06d" % at for at in range(200_000)])))
 
@@ -235,6 +236,7 @@ class TestRead:
             assert data == framed(*found) or reader.compression
 
     @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress], ids=["gzip", "zlib"])
+    @pytest.mark.matrix
     def test_a_compressed_file_may_not_inflate_without_end(self, monkeypatch, pack):
         noise = bytes(n * n * 31 % 251 for n in range(20_000))
         large = noise[:2048] * (36 << 10)  # 72 MiB: more than may be above the ratio in one go

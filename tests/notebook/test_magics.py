@@ -188,6 +188,7 @@ class TestErrors:
         for word in words:
             assert word in told.err
 
+    @pytest.mark.matrix
     def test_v_shows_where_it_comes_from(self, shell: Any, capsys: pytest.CaptureFixture[str]):
         result = shell.run_cell("%tv -v ls nowhere.tar")
 
@@ -275,6 +276,7 @@ class TestCompletion:
     @pytest.mark.parametrize(
         "text", ["%tv nonsense --x ", "%tv ls nowhere/", "%tv compare nowhere.tar --key ", "%tv compare -c '", '%tv ls "a']
     )
+    @pytest.mark.matrix
     def test_nothing_is_raised_where_nothing_is_known(self, shell: Any, text: str):
         assert isinstance(complete(shell, text), list)
 
@@ -338,6 +340,7 @@ class TestLoading:
 class TestKernel:
     """A real kernel, as a notebook has it."""
 
+    @pytest.mark.matrix
     def test_a_comparison_and_a_bench_are_widgets_with_a_picture(self, kernel: Callable[..., dict[str, Any]]):
         compared = kernel("%%tv compare s-0.tar -n 2\na = decode(png)|flip(png)")
         measured = kernel("%tv bench s-{0..2}.tar -c 'decode(png)' --for 0.5", allow_stdin=False)  # nobody watches: it waits

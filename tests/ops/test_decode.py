@@ -253,6 +253,7 @@ class TestArguments:
 
 
 class TestInTheGraph:
+    @pytest.mark.matrix
     def test_a_picture_above_the_limit_is_refused_by_its_header(self) -> None:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
         large = encoded(Image.new("L", (9000, 9000)), "PNG")
@@ -261,6 +262,7 @@ class TestInTheGraph:
         with pytest.raises(tf.errors.OpError, match="E_IMAGE_TOO_LARGE"):
             next(iter(tf.data.Dataset.from_tensors(large).map(Decode("png").apply_tf)))
 
+    @pytest.mark.matrix
     def test_damage_is_an_error(self) -> None:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
         for data in (b"", encoded(picture(), "JPEG")[:500], encoded(picture(), "PNG")[:200], b"<html>"):

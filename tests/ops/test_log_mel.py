@@ -24,6 +24,7 @@ class TestLogMel(OpTests):
     def values(self) -> Iterable[Any]:
         return [SOUND[:900], SOUND[:10], SOUND]
 
+    @pytest.mark.matrix
     def test_it_is_that_of_librosa(self) -> None:
         librosa = pytest.importorskip("librosa", reason="librosa is the oracle for spectrograms")
         power = librosa.feature.melspectrogram(y=SOUND.T, sr=8000, n_fft=64, hop_length=16, n_mels=12)

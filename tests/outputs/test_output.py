@@ -271,6 +271,7 @@ class TestFailure:
             run.add(frames(60))
         assert "\n" not in str(caught.value)
 
+    @pytest.mark.matrix
     def test_a_killed_run_leaves_only_complete_outputs_and_the_next_clears_up(self, tmp_path):
         code = """
 import sys

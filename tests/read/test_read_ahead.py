@@ -37,6 +37,7 @@ class Source:
 
 @given(st.lists(st.integers(0, 700_000), min_size=1, max_size=20), st.sampled_from([4096, 65536, 300_000]), st.integers(1, 1 << 20))
 @settings(max_examples=40, deadline=None)
+@pytest.mark.matrix
 def test_whatever_is_carried_comes_first_in_the_next_piece(carries, size, step):
     feed = Feed(Source(TEXT, max(step, 4096)), size)
     place, data = 0, memoryview(b"")

@@ -159,6 +159,7 @@ class TestCorpus:
 class TestRecords:
     @given(record_lists(), st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]), st.sampled_from([4096, 8192, 1 << 20]))
     @settings(max_examples=100, deadline=None)
+    @pytest.mark.matrix
     def test_gives_back_what_was_written(self, tmp_path_factory, content, format, block_size):
         path = write(tmp_path_factory.mktemp("t"), content, format=format)
 
@@ -351,6 +352,7 @@ class TestGroup:
 class TestBlocks:
     @given(st.integers(0, 60), st.integers(0, 60))
     @settings(max_examples=40, deadline=None)
+    @pytest.mark.matrix
     def test_any_range_of_records_is_that_range(self, tmp_path_factory, start, stop):
         path = write(tmp_path_factory.mktemp("t"), numbered(50))
         found = [record for block in stream.blocks(str(path), ReadOptions(block_size=4096), start=start, stop=stop) for record in block]
@@ -432,6 +434,7 @@ class TestIndex:
 
     @given(record_lists())
     @settings(max_examples=60, deadline=None)
+    @pytest.mark.matrix
     def test_survives_its_file(self, tmp_path_factory, content):
         from tarviz.formats.index import ShardIndex
 

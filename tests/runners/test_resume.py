@@ -134,6 +134,7 @@ class TestOtherReaders:
         assert list(range(sum(sizes))) == sorted(heads + rests + last)
 
     @pytest.mark.parametrize("shuffle", [0, 9])
+    @pytest.mark.matrix
     def test_of_an_epoch_that_shares_anew_go_on_in_it(self, tmp_path: Path, shuffle: int) -> None:
         """Behind any step, three ranks in the second epoch, where each has other shards than in the first."""
         pipeline = counted(tmp_path, [4] * 9)

@@ -17,6 +17,7 @@ from tests.servers.local import nginx_command, s3_server, web_server
 DATA = random.Random(9).randbytes(30_000_000)
 
 
+@pytest.mark.matrix
 def test_a_server_that_says_much_goes_on_answering():
     pytest.importorskip("moto.server", reason="moto serves S3: pip install 'moto[server,s3]'")
     with s3_server("data") as address:

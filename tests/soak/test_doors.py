@@ -174,6 +174,7 @@ def run(compared: Callable[[bytes, Path, random.Random], int], seed: int, tmp_pa
     return number, count
 
 
+@pytest.mark.matrix
 def test_every_door_says_the_same(tmp_path: Path):
     number, count = run(compare, 7, tmp_path, lambda number: number < 6)
 
@@ -211,6 +212,7 @@ class TestFrameworks:
             assert {record[0] for record in found.records} <= {record[0] for record in expected.records}, options
         return 1
 
+    @pytest.mark.matrix
     def test_a_graph_says_the_same(self, tmp_path: Path):
         pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 

@@ -96,6 +96,7 @@ def check(data: bytes, step: int, flips: int, chance: random.Random) -> int:
     return count
 
 
+@pytest.mark.matrix
 def test_cuts_and_flips_give_no_record_that_is_not_whole(tmp_path: Path):
     chance = random.Random(SEED)
 
@@ -112,6 +113,7 @@ def test_every_64th_cut_and_a_thousand_flips_give_no_record_that_is_not_whole(tm
 
 
 @pytest.mark.skipif(not shutil.which("tar"), reason="no tar here")
+@pytest.mark.matrix
 def test_records_are_what_gnu_tar_extracts(tmp_path: Path):
     compared = 0
     for number, data in enumerate(tars(tmp_path / "files", 15)):

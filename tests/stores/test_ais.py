@@ -158,6 +158,7 @@ class TestListing:
 @pytest.mark.skipif(
     bool(REAL) and not BREAK, reason="AIS_MAY_BREAK=1 allows it: a target of the real cluster is in maintenance for a second"
 )
+@pytest.mark.matrix
 def test_a_target_in_maintenance_costs_no_byte(bucket):
     urls = [URL(f"ais://{bucket}/{number}.tar") for number in range(12)]
     for url in urls:
@@ -365,6 +366,7 @@ class TestChanges:
 
         assert list(self.URLS) == sorted((stat.url for stat in AisStore().list(URL("ais://b/"))), key=list(self.URLS).index)
 
+    @pytest.mark.matrix
     def test_the_sdk_gives_up_in_the_end(self, changing, monkeypatch):
         monkeypatch.setattr(ais, "_PATIENCE", 0.5)
         changing.fails.append(Fail(times=999, status=400, tcode="ErrNoNodes"))
@@ -421,6 +423,7 @@ class TestTrust:
 
         self.both_halves()
 
+    @pytest.mark.matrix
     def test_small_ranges_trust_it_themselves(self, secure, tmp_path, monkeypatch):
         monkeypatch.setenv("AIS_CLIENT_CA", str(tmp_path / "cert.pem"))
         monkeypatch.setattr("tarviz.stores._remote.reader.ResumingStream", lambda *_: pytest.fail("the other reader"))
@@ -428,6 +431,7 @@ class TestTrust:
         assert DATA[9:99] == AisStore().read(self.URL, 9, 90)
 
     @pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"])
+    @pytest.mark.matrix
     def test_that_of_the_cluster_comes_first(self, secure, tmp_path, monkeypatch, name):
         (tmp_path / "other").mkdir()
         tls_context(tmp_path / "other")
@@ -436,6 +440,7 @@ class TestTrust:
 
         self.both_halves()
 
+    @pytest.mark.matrix
     def test_what_the_cluster_wants_to_see_is_shown_by_both(self, context, secure, tmp_path, monkeypatch):
         monkeypatch.setenv("AIS_CLIENT_CA", str(tmp_path / "cert.pem"))
         context.verify_mode = ssl.CERT_REQUIRED
@@ -456,6 +461,7 @@ class TestTrust:
 
         self.both_halves()
 
+    @pytest.mark.matrix
     def test_a_stranger_is_named_with_the_variable_to_set(self, secure):
         for ask in (AisStore().stat, lambda url: AisStore().read(url, 0, 9), lambda _: list(AisStore().list(URL("ais://b/")))):
             with pytest.raises(StoreError, match=r"(?i)certificate.verify.failed.*AIS_CLIENT_CA may name"):
@@ -515,6 +521,7 @@ class TestErrors:
             with pytest.raises(StoreError, match=r"a target \(http://127\.0\.0\.1:\d+\) of the cluster at http"):
                 AisStore().delete(URL("ais://b/a.tar"))
 
+    @pytest.mark.matrix
     def test_a_write_that_waits_for_readers_says_so(self, monkeypatch):
         with Cluster() as cluster:
             cluster.put("b", "a.tar", bytes(64 << 20))

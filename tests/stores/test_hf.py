@@ -213,6 +213,7 @@ class TestBucket(StoreTests):
         assert [f"hf://{name}" for name in place.find("buckets/org/name/some/folder")] == [url for url, _ in said["walk"]]
         assert (3, 5) == (len(said["list"]), len(said["walk"]))
 
+    @pytest.mark.matrix
     def test_shards_are_found_by_folder_and_pattern_and_read(self, folder, written):
         for number in range(5):
             self.put(None, f"{folder}/train-{number}.tar", shard(numbered(4)))
@@ -263,6 +264,7 @@ class TestBucket(StoreTests):
 
 
 class TestUpload:
+    @pytest.mark.matrix
     def test_shards_and_their_card_are_a_commit_each_and_read_back(self, written, tmp_path, capsys):
         (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
         place = "hf://datasets/org/name/data/train.tar"

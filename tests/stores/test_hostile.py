@@ -149,6 +149,7 @@ class TestLines:
             assert ("E_LIMIT", 1) == (caught.value.code, server.asked)
 
     @pytest.mark.parametrize("first", [b"", CHUNKED + b"5\r\nhello\r\n0\r\n"], ids=["head", "trailer"])
+    @pytest.mark.matrix
     def test_lines_that_drip_count_as_a_stall(self, first):
         """A byte now and then keeps every timeout of a socket from running out."""
         with Endless(lambda: itertools.chain([first], itertools.repeat(b"x")), pause=0.02) as server:

@@ -262,6 +262,7 @@ class TestBroken:
         assert "E_STALL" == caught.value.code
 
     @pytest.mark.fault("F15")
+    @pytest.mark.matrix
     def test_a_slow_steady_server_is_left_alone(self, server, store):
         server.bandwidth = 3e6
         url = server.put("/a.tar", DATA)
@@ -999,6 +1000,7 @@ def test_writing_is_refused_with_a_way_out(store):
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.matrix
 def test_random_plans_give_the_same_bytes(server, seed):
     """P14: cuts, resets, errors and ignored ranges at random places never change a byte."""
     chance = random.Random(seed)

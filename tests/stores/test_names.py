@@ -131,6 +131,7 @@ def put(url: str, data: bytes = b"x") -> None:
 
 
 class TestNames:
+    @pytest.mark.matrix
     def test_each_is_the_one_of_boto3(self, s3_address, monkeypatch, boto):
         bucket = s3_bucket(monkeypatch, s3_address, ("testing", "secret"))
         for name in NAMES:
@@ -277,6 +278,7 @@ class TestPatterns:
             with pytest.raises(NotFoundError, match="no object matches"):
                 stores.expand(f"{place}/{pattern}")
 
+    @pytest.mark.matrix
     def test_two_thousand_are_found_in_pages(self, s3_address, monkeypatch, boto):
         bucket = s3_bucket(monkeypatch, s3_address, ("testing", "secret"))
         for number in range(1010):

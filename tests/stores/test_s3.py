@@ -249,6 +249,7 @@ class TestErrors:
 
 
 class TestListing:
+    @pytest.mark.matrix
     def test_pages_are_fetched_when_they_are_wanted(self, monkeypatch):
         pages = [_page(range(at, at + 1000), at < 99_000) for at in range(0, 100_000, 1000)]
         with FaultServer() as server:

@@ -143,6 +143,7 @@ class TestFtp(_Places):
         type(self).place, url = ftp
         return url
 
+    @pytest.mark.matrix
     def test_a_wrong_password_is_said_without_it(self, store, root):
         with pytest.raises(StoreError, match="access is refused") as caught:
             store.stat(URL(f"{root.replace('secret', 'hunter2')}/a.tar"))

@@ -55,6 +55,7 @@ def test_too_many_names_are_refused_before_they_are_made(template):
         braces(template)
 
 
+@pytest.mark.matrix
 def test_the_limit_itself_is_allowed():
     assert LIMIT == len(braces("{1..1000000}"))
 

@@ -158,6 +158,7 @@ quiet = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning") 
 @quiet
 @settings(HARD, max_examples=10)
 @given(RECORDS, st.lists(CONDITIONS, min_size=3, max_size=3))
+@pytest.mark.matrix
 def test_every_door_says_the_same(records, conditions):
     agree(records, conditions)
 

@@ -83,12 +83,14 @@ class TestWorkers:
         assert [(tar.records, tar.bytes) for tar in expected.outputs] == [(tar.records, tar.bytes) for tar in found.outputs]
         assert expected.report.to_dict() == found.report.to_dict()
 
+    @pytest.mark.matrix
     def test_packed_outputs_and_no_more_than_asked_for(self, shards: str):
         split(shards, "here-%03d.tar.gz", count=4, maxshards=3)
         split(shards, "away-%03d.tar.gz", count=4, maxshards=3, jobs=2)
 
         assert files("here-*") == files("away-*")
 
+    @pytest.mark.matrix
     def test_what_is_damaged_is_left_out_the_same(self, shards: str):
         Path("in-2.tar").write_bytes(Path("in-2.tar").read_bytes()[:9000])
 
@@ -131,6 +133,7 @@ class TestWorkers:
 
         assert stamp != os.stat("x-000.tar").st_mtime_ns
 
+    @pytest.mark.matrix
     def test_the_command_is_run_on_every_output(self, shards: str):
         split(shards, "x-%03d.tar", count=4, jobs=2, command="cp {shard} {base}.copy")
 

@@ -136,6 +136,7 @@ class TestShow:
         assert b"10 records in sheet.png\n" == done.stdout
         assert (8 * 168 + 8, 2 * 182 + 8) == Image.open(io.BytesIO((tmp_path / "sheet.png").read_bytes())).size
 
+    @pytest.mark.matrix
     def test_the_shell_draws_when_told_to_and_a_pipe_gets_none(self, photos: Path, bash: Any):
         assert b"\x1b_G" in bash(f"tarviz show --inline kitty -n 1 {photos}").stdout
         assert b"\x1b" not in bash(f"tarviz show -n 1 {photos}", env={"TERM": "xterm-kitty"}).stdout

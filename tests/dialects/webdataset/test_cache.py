@@ -176,6 +176,7 @@ def test_a_file_that_somebody_put_there_is_taken(server: FaultServer, folder: Pa
     assert [] == server.requests
 
 
+@pytest.mark.matrix
 def test_processes_share_it(server: FaultServer, folder: Path) -> None:
     urls = [server.put(f"/{number}/a.tar", shard(number), plan=[Fault(method="HEAD", delay=0.1, times=ALWAYS)]) for number in range(2)]
     context = multiprocessing.get_context("fork")

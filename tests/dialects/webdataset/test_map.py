@@ -46,6 +46,7 @@ def copy(given: str, made: str) -> int:
     return cat(given, made).records
 
 
+@pytest.mark.matrix
 def test_tasks_run_in_processes_of_their_own() -> None:
     found = distributed_map_unordered(process_of, ((number,) for number in range(12)), num_workers=2)
 
@@ -55,6 +56,7 @@ def test_tasks_run_in_processes_of_their_own() -> None:
     assert len(processes) <= 2
 
 
+@pytest.mark.matrix
 def test_shards_are_written(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / f"in-{number}.tar").write_bytes(shard(numbered(number)))
@@ -82,6 +84,7 @@ def test_a_task_that_fails_is_tried_again(tmp_path: Path, workers: int) -> None:
 
 
 @pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.matrix
 def test_an_error_names_its_task(workers: int) -> None:
     seen: list[tuple[int, int]] = []
 
@@ -108,6 +111,7 @@ def test_so_does_one_of_threads() -> None:
     assert "task 3 of 9" in caught.value.__notes__[-1]
 
 
+@pytest.mark.matrix
 def test_a_process_that_dies_is_an_error_that_names_the_task() -> None:
     with pytest.raises(TarvizError, match="E_WORKER") as caught:
         distributed_map_unordered(dies, [(n,) for n in range(3)], num_workers=2)

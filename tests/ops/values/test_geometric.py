@@ -125,6 +125,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 class TestRunners:
+    @pytest.mark.matrix
     def test_the_graph_gives_what_eager_gives(self, shard):
         pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
         pipeline = Pipeline(shard, CHAIN, seed=5)

@@ -13,6 +13,7 @@ pytest.importorskip("tensorflow", reason="tensorflow: pip install 'tarviz[tensor
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
 
 
+@pytest.mark.matrix
 def test_even_ones_share_a_choice(tmp_path: Path) -> None:
     for at, numbers in enumerate((range(40), range(40, 42), range(42, 71))):
         write_shard(tmp_path / f"n-{at}.tar", ((f"r{n:03d}", {"cls": b"%d" % n}) for n in numbers))

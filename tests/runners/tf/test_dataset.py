@@ -37,6 +37,7 @@ def taken(dataset: Any, count: int) -> tuple[list[Any], dict[str, Any]]:
     ids=str,
 )
 @pytest.mark.parametrize("indexed", [False, True])
+@pytest.mark.matrix
 def test_goes_on_behind_any_step_as_the_eager_runner_does(tmp_path: Path, options: dict[str, Any], indexed: bool) -> None:
     pipeline = counted(tmp_path, [17, 0, 1, 20])
     if indexed:
@@ -56,6 +57,7 @@ def test_goes_on_behind_any_step_as_the_eager_runner_does(tmp_path: Path, option
 
 
 @pytest.mark.parametrize("graph", [True, False])
+@pytest.mark.matrix
 def test_skips_what_it_skipped(tmp_path: Path, graph: bool) -> None:
     urls = counted(tmp_path, [40]).urls
     Path(urls[0]).write_bytes(Path(urls[0]).read_bytes().replace(b"7" + bytes(500), b"x" + bytes(500)))
@@ -72,6 +74,7 @@ def test_skips_what_it_skipped(tmp_path: Path, graph: bool) -> None:
 
 @pytest.mark.parametrize("shuffle", [0, 9])
 @pytest.mark.parametrize("sizes", [[50], [9, 2, 30, 11]], ids=str)
+@pytest.mark.matrix
 def test_ranks_of_tf_and_eager_take_over_what_others_had_left(tmp_path: Path, sizes: list[int], shuffle: int) -> None:
     pipeline = counted(tmp_path, sizes)
     first = [taken(pipeline.tf(rank=rank, world_size=2, shuffle=shuffle), 3 + 4 * rank) for rank in range(2)]
@@ -87,6 +90,7 @@ def test_ranks_of_tf_and_eager_take_over_what_others_had_left(tmp_path: Path, si
     assert Counter(range(sum(sizes))) == Counter(heads + [int(value) for value in last])
 
 
+@pytest.mark.matrix
 def test_steps_that_tensorflow_takes_are_told(tmp_path: Path) -> None:
     pipeline = counted(tmp_path, [30])
     whole = values(pipeline.tf(batch=4))

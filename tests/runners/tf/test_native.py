@@ -21,7 +21,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import ALIGNED, BatchMemory
 from tarviz.samples import write_shard
-from tests.conftest import sampled, wait_until
+from tests.conftest import wait_until
 
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
@@ -52,9 +52,8 @@ def values(dataset: Any) -> list[Any]:
     return [[part.numpy() for part in element] for element in dataset]
 
 
-@pytest.mark.parametrize(
-    ("num_workers", "drop_remainder", "batch"), sampled(itertools.product([0, 2, 5], [False, True], [None, 1, 7, 16, 100]), 3)
-)
+@pytest.mark.parametrize(("num_workers", "drop_remainder", "batch"), itertools.product([0, 2, 5], [False, True], [None, 1, 7, 16, 100]))
+@pytest.mark.matrix
 def test_the_tensors_are_those_of_the_graph(photos: str, batch: int | None, drop_remainder: bool, num_workers: int) -> None:
     pipeline = Pipeline(photos, PHOTOS + "|flip(jpg)|decode(cls)", select=("jpg", "cls"))
     options = {"batch": batch, "drop_remainder": drop_remainder and batch is not None, "num_workers": num_workers}
@@ -147,6 +146,7 @@ def test_the_end_has_the_rank_of_what_came_before(photos: str) -> None:
     assert not records._runs
 
 
+@pytest.mark.matrix
 def test_tensors_that_are_held_keep_their_values_while_memory_is_used_again(photos: str) -> None:
     pipeline = Pipeline(photos, "decode(jpg)|resize(jpg, (400, 400))|convert(jpg, float32)|normalize(jpg, 0.5, 0.25)", select="jpg")
     expected = np.stack(list(pipeline.eager()))

@@ -15,7 +15,6 @@ from tarviz.model.errors import SchemaError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.selection import SelectJSON
-from tests.conftest import sampled
 
 tf = pytest.importorskip("tensorflow", reason="tensorflow: pip install 'tarviz[tensorflow]'")
 
@@ -62,20 +61,18 @@ def texts(value: Any) -> Any:
 class TestInferred:
     @pytest.mark.parametrize(
         ("name", "dtype", "shape"),
-        sampled(
-            [
-                ("polygons", "int64", [None, None]),
-                ("mixed", "float64", []),
-                ("tokens", "int64", [None]),
-                ("boxes", "float64", [None, 4]),
-                ("names", "string", [None]),
-                ("box", "int64", [4]),
-                ("flag", "bool", []),
-                ("big", "uint64", []),
-            ],
-            3,
-        ),
+        [
+            ("polygons", "int64", [None, None]),
+            ("mixed", "float64", []),
+            ("tokens", "int64", [None]),
+            ("boxes", "float64", [None, 4]),
+            ("names", "string", [None]),
+            ("box", "int64", [4]),
+            ("flag", "bool", []),
+            ("big", "uint64", []),
+        ],
     )
+    @pytest.mark.matrix
     def test_values_come_as_json_has_them(self, path: Path, name: str, dtype: str, shape: list[int | None]) -> None:
         dataset = of(path, name).tf()
         batches = of(path, name).tf(batch=4)
@@ -86,6 +83,7 @@ class TestInferred:
         assert [4, 4, 2] == [len(listed(batch)) for batch in batches]
         assert isinstance(batches.element_spec, tf.RaggedTensorSpec) == (None in shape)
 
+    @pytest.mark.matrix
     def test_padding_makes_them_dense(self, path: Path) -> None:
         batch = next(iter(of(path, "tokens").tf(batch=4, pad=-1)))
         deep = next(iter(of(path, "polygons").tf(batch=3, pad=7)))
@@ -109,6 +107,7 @@ class TestInferred:
 
         assert [[0, 1, 2], [0, 1, 2, 3], [0, 1, 2, 3, 4]] == listed(found) if batch else [0] == listed(found)
 
+    @pytest.mark.matrix
     def test_a_length_that_changes_later_is_an_error_that_says_what_to_do(self, tmp_path: Path) -> None:
         with tarfile.open(tmp_path / "a.tar", "w") as tar:
             for at in range(400):

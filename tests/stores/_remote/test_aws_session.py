@@ -194,6 +194,7 @@ def of_ours(bucket):
 
 @pytest.mark.parametrize("bucket", ["data", "my.data"])
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.matrix
 def test_we_ask_as_boto3_does(case, bucket, home, giving, monkeypatch):
     configure(case, home, monkeypatch, giving)
     expected = of_boto(bucket)

@@ -201,6 +201,7 @@ def test_a_refusal_says_its_number_and_no_secret(proof, content, reason, monkeyp
 
 
 @pytest.mark.parametrize(("case", "needs"), [("key", False), ("SAS", False), ("nobody", False), ("principal", True), ("App Service", True)])
+@pytest.mark.matrix
 def test_keys_need_no_library_and_an_identity_names_the_extra(case, needs, server, folder, monkeypatch):
     _, url = configure(case, server, folder, monkeypatch)
     text = f"""

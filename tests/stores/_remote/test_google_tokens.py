@@ -153,6 +153,7 @@ def seen(asked):
 
 
 @pytest.mark.parametrize("case", CASES)
+@pytest.mark.matrix
 def test_we_ask_as_google_auth_does(case, server, folder, certified, monkeypatch):
     configure(case, server, folder, certified, monkeypatch)
     of_the_library()
@@ -164,6 +165,7 @@ def test_we_ask_as_google_auth_does(case, server, folder, certified, monkeypatch
 
 
 @pytest.mark.parametrize("variable", ["GCE_METADATA_HOST", "GCE_METADATA_ROOT"])
+@pytest.mark.matrix
 def test_a_machine_has_an_account(variable, server, folder, monkeypatch):
     """In a process of its own: google-auth looks at these variables once."""
     pytest.importorskip("google.auth", reason="google-auth is what Google is held against: pip install 'tarviz[cloud]'")
@@ -202,6 +204,7 @@ def test_a_file_that_is_none_is_named_without_what_it_holds(content, folder, mon
 
 
 @pytest.mark.parametrize(("case", "needs"), [("nobody", False), ("emulator", False), ("login", True)])
+@pytest.mark.matrix
 def test_public_buckets_need_no_library_and_an_identity_names_the_extra(case, needs, server, folder, certified, monkeypatch):
     configure(case, server, folder, certified, monkeypatch)
     text = f"""

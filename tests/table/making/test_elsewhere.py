@@ -34,6 +34,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("workers", [2, *sampled([1], 0)])
+@pytest.mark.matrix
 def test_rows_and_findings_are_the_same_and_kept(shards: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int):
     fresh(monkeypatch, tmp_path / "one")
     expected = opened(shards)

@@ -158,6 +158,7 @@ class TestBeside:
         assert [(40, 39.0, 30)] == found
         assert 90 == len(table.so_far({CONTENT}))
 
+    @pytest.mark.matrix
     def test_tables_over_the_same_shards_do_not_hinder_each_other(self, make):
         urls = [make(SHARD, f"s-{number}.tar") for number in range(4)]
         tables = [tarviz.table(urls), tarviz.table(urls)]
@@ -183,6 +184,7 @@ class TestKept:
     def own(self, tmp_path, monkeypatch):
         monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "own"))
 
+    @pytest.mark.matrix
     def test_damage_anywhere_in_what_is_kept_is_found_and_made_again(self, make):
         path = make(SHARD)
         query = "SELECT key, cls, json.w FROM records ORDER BY n"

@@ -77,6 +77,7 @@ class TestFacets:
             yield browser
 
     @pytest.mark.parametrize("where", ["", "json.score > 0", "caption 1"])
+    @pytest.mark.matrix
     def test_figures_of_every_column_equal_sql(self, looked, where):
         shown(looked, where)
         table = looked.shards.questions.table
@@ -173,6 +174,7 @@ class TestGrowing:
         raise AssertionError(f"{facet} does not become {found}")
 
     @pytest.mark.parametrize("where", ["", "key like '%7'"])
+    @pytest.mark.matrix
     def test_it_is_exact_for_the_records_that_were_read(self, shards, gate, where):
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             browser.session.search(where)
@@ -216,6 +218,7 @@ class TestFilters:
     def test_an_or_that_was_clicked_stays_together(self, browser):
         assert 20 == len(shown(browser, "cls = 1", also=["cls = 1 or cls = 2 -- both"]))
 
+    @pytest.mark.matrix
     def test_the_table_and_the_scan_give_the_same(self, shards):
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             browser.shards.questions.prepare = lambda **_: "none"

@@ -69,6 +69,7 @@ class TestCounts:
     @pytest.mark.parametrize("rate", [7.0, 100.0, 123_456.0])
     @pytest.mark.parametrize("batch", [1, 32])
     @pytest.mark.parametrize("first", [0.0, 3.0])
+    @pytest.mark.matrix
     def test_a_known_rate_is_measured_within_two_percent(self, rate: float, batch: int, first: float):
         clock = Clock()
         run = done(
@@ -344,6 +345,7 @@ class TestVerdict:
 
 
 class TestSweep:
+    @pytest.mark.matrix
     def test_every_combination_once_in_turns(self, shards: str):
         run = done(shards, workers=(0, 1), batch=(4, 8), seconds=0.1, repeat=2)
 
@@ -370,6 +372,7 @@ class TestSweep:
 
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # webdataset leaves its files open
     @pytest.mark.parametrize("peer", ["webdataset", "from_generator", "tfrecord"])
+    @pytest.mark.matrix
     def test_a_peer_reads_the_same_records(self, shards: str, peer: str):
         pytest.importorskip("webdataset" if peer == "webdataset" else "tensorflow")
         run = done(shards, "decode(png)|resize(png, (8, 8))|flip(png)", select=("png", "cls"), seconds=0.3, batch=16, vs=[peer])
@@ -465,6 +468,7 @@ class TestBaseline:
         assert "SLOWER" in str(run.result)
         assert run.result.rate == pytest.approx(BenchResult.load(file).rate)
 
+    @pytest.mark.matrix
     def test_not_slower_is_clean(self, shards: str, tmp_path: Path):
         file = tmp_path / "base.json"
         done(shards, seconds=0.3).result.save(file)
@@ -524,6 +528,7 @@ class TestMachine:
 
 
 class TestStaticForms:
+    @pytest.mark.matrix
     def test_a_picture_within_the_budget(self, shards: str):
         pytest.importorskip("matplotlib")
         one = done(shards, "decode(png)", seconds=0.5, batch=4)

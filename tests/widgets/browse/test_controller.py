@@ -173,6 +173,7 @@ class TestPoll:
 
 
 class TestSearch:
+    @pytest.mark.matrix
     def test_by_key_label_json_path_and_presence(self, browser):
         assert ["set/n000007"] == shown(browser, "n000007")
         assert 20 == len(shown(browser, "cls == 1"))

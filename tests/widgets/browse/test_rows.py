@@ -217,6 +217,7 @@ def packed_shards(tmp_path, count=3):
     return urls
 
 
+@pytest.mark.matrix
 def test_the_shard_that_is_looked_at_is_scanned_first(tmp_path):
     rows = Rows(packed_shards(tmp_path))
     scan = Scan(rows, ReadOptions(strict=False), cache=False)
@@ -273,6 +274,7 @@ def test_a_payload_of_more_than_64_mib_is_not_read(tmp_path):
     rows.close()
 
 
+@pytest.mark.matrix
 def test_streaming_stops_beyond_what_is_looked_at(tmp_path):
     packed = tmp_path / "large.tar.gz"
     plain = tar(tmp_path / "large.tar", [(f"k{n:05d}", {"png": png() + os.urandom(3000), "cls": b"1"}) for n in range(3000)])

@@ -50,6 +50,7 @@ def expected(number):
 
 
 class TestSearches:
+    @pytest.mark.matrix
     def test_twenty_pages_at_once_see_their_own_rows_and_write_them(self, browser, tmp_path):
         wrong = []
 
@@ -105,6 +106,7 @@ class TestSearches:
         assert not (tmp_path / "k.txt").exists()
         assert "stale" in page("fetch", query=stale, start=0, stop=3)[0]
 
+    @pytest.mark.matrix
     def test_no_two_pages_have_a_search_of_one_number(self, browser):
         numbers = [Page(browser, name).search("cls = 1") for name in "abcabc"]
 

@@ -198,6 +198,7 @@ class TestDifference:
 
 
 class TestColumns:
+    @pytest.mark.matrix
     def test_tf_data_beside_eager_with_the_largest_difference(self, shard: Path):
         pytest.importorskip("tensorflow")
         run = done(shard, {"a": "decode(png)|rotate(png)|resize(png, (12, 12))|convert(png, float32)"}, records=3, columns=["tf.data"])
@@ -208,6 +209,7 @@ class TestColumns:
         assert graph.difference <= 1.01 / 255
         assert "a, tf.data" in run.status
 
+    @pytest.mark.matrix
     def test_a_record_the_graph_refuses_fails_alone(self, tmp_path: Path):
         pytest.importorskip("tensorflow")
         shard = tar(tmp_path / "a.tar", [("a", {"png": png()}), ("b", {"png": b"no picture"}), ("c", {"png": png()})])

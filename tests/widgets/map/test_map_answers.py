@@ -231,6 +231,7 @@ class TestColumns:
         assert (np.diff(codes[np.argsort(at)].astype(int)) >= 0).all()
         assert (1, 255) == (codes.min(), codes.max())
 
+    @pytest.mark.matrix
     def test_a_column_that_was_not_made_is_made_first(self, browser):
         points_of(browser, x="json.w", y="json.score")
         assert browser.shards.questions.wait(60)
