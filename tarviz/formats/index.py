@@ -107,7 +107,7 @@ class ShardIndex:
 
     def span(self, record: int) -> tuple[int, int]:
         """Bytes of the tar from the record's first header to the end of its last payload's padding."""
-        return int(self.members.start[int(self.rows[record])]), int(self.members.end[int(self.rows[record + 1]) - 1])
+        return self.members.start.item(self.rows.item(record)), self.members.end.item(self.rows.item(record + 1) - 1)
 
     def fields(self) -> dict[str, int]:
         """Extension → number of records that have it."""

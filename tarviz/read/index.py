@@ -213,9 +213,8 @@ class IndexedRecord(Record):
 
 def _read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int, store: Store) -> Record:
     """Record `record` of a shard, read through its index. `limit`: the most bytes a member may have; `store`: the one of the URL."""
-    members, low, last = index.members, index.rows.item(record), index.rows.item(record + 1) - 1
-    begin, end = members.start.item(low), members.end.item(last)
-    plain = not (members.sparse or end - begin > limit)
+    begin, end = index.span(record)
+    plain = not (index.members.sparse or end - begin > limit)
     if plain and index.packed == "gzip" and (etag := index.identity.get("etag")) is not None:
         inflated = seek_points(url, etag).read(begin, end - begin)
         if inflated is not None:
@@ -226,12 +225,20 @@ def _read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions,
         for block in entered_blocks(url, counting, ReadReport(), number, number + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
+    _, (found,) = read_together(url, index, [record], store)
+    return found
+
+
+def read_together(url: URL, index: ShardIndex, records: Sequence[int], store: Store) -> tuple[int, list[IndexedRecord]]:
+    """Records of a plain shard by one read, and how many bytes that was. `ChangedError` where it is not the shard that was indexed."""
+    begin, end, last = index.span(records[0])[0], index.span(records[-1])[1], index.rows.item(records[-1] + 1) - 1
     try:
         data = store.read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
         raise error.at(hint="The shard changed since it was indexed; index it again.") from None
-    if begin + len(data) < members.data.item(last) + members.size.item(last):
+    if begin + len(data) < index.members.data.item(last) + index.members.size.item(last):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     if index.claimed is not None:
-        hold(url, index, record, data, begin)
-    return IndexedRecord(url, index, record, data, begin)
+        for record in records:
+            hold(url, index, record, data, begin)
+    return len(data), [IndexedRecord(url, index, record, data, begin) for record in records]
