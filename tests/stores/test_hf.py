@@ -94,7 +94,9 @@ class TestUrl:
             ("hf://datasets/o/n@v1/x/a.tar", "/datasets/o/n/resolve/v1/x/a.tar"),
             ("hf://datasets/o/n@refs/convert/parquet/a", "/datasets/o/n/resolve/refs%2Fconvert%2Fparquet/a"),
             ("hf://o/n/a", "/o/n/resolve/main/a"),
+            ("hf://models/o/n/a", "/o/n/resolve/main/a"),
             ("hf://spaces/o/n/a", "/spaces/o/n/resolve/main/a"),
+            ("hf://kernels/o/n@v1/a", "/kernels/o/n/resolve/v1/a"),
             ("hf://buckets/o/n/x/a b.tar", "/buckets/o/n/resolve/x/a%20b.tar"),
         ],
     )
@@ -103,7 +105,13 @@ class TestUrl:
 
         assert f"https://huggingface.co{address}" == HubStore().wire.access.address(URL(url), {})
 
-    @pytest.mark.parametrize("url", ["hf://", "hf://datasets/only", "hf://datasets/a@b@c/x"])
+    def test_every_kind_of_the_hubs_library_is_known(self):
+        constants = pytest.importorskip("huggingface_hub.constants", reason="pip install 'tarviz[hf]'")
+
+        for kind in getattr(constants, "HF_URI_TYPE_PREFIXES", constants.REPO_TYPES_MAPPING):
+            assert "/o/n/" in HubStore().wire.access.address(URL(f"hf://{kind}/o/n/a.tar"), {})
+
+    @pytest.mark.parametrize("url", ["hf://", "hf://datasets/only", "hf://kernels/only", "hf://datasets/a@b@c/x"])
     def test_anything_else_is_said(self, url):
         with pytest.raises(UsageError, match="names no repository"):
             HubStore().stat(URL(url))
