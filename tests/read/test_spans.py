@@ -68,6 +68,14 @@ class TestChanges:
         with pytest.raises(ChangedError):
             source.check()
 
+    def test_bytes_past_its_end_are_no_bytes_of_it(self, make: Callable[..., Path]):
+        source = HeldTar(URL(str(make(member("a.bin", LARGE) + END))))
+
+        assert 1024 == len(source.read(source.size - 1024, source.size))
+        with pytest.raises(ChangedError, match="shorter than its headers say") as caught:
+            source.read(source.size - 1024, source.size + 1)
+        assert source.size - 1024 == caught.value.offset
+
 
 class TestPart:
     def test_first_and_last_count_over_all_shards(self, make: Callable[..., Path]):
@@ -103,6 +111,22 @@ class TestPieces:
         assert given + member("a.bin", LARGE) == b"".join(
             bytes(batch.raw(*span)) for span in zip(begin.tolist(), end.tolist(), strict=True)
         )
+
+    def test_what_stands_before_the_global_header_stays(self, make: Callable[..., Path]):
+        link, of_all = member("././@LongLink", b"long/a.bin\0", b"L"), pax((b"comment", b"of all"), kind=b"g")
+        (batch,) = batches(make(link + of_all + of_all + member("x", LARGE) + END))
+        begin, end, _ = pieces(batch)
+
+        assert [(0, 1024), (3072, 3072 + 512 + len(LARGE))] == list(zip(begin.tolist(), end.tolist(), strict=True))
+        assert link + member("x", LARGE) == b"".join(bytes(batch.raw(*span)) for span in zip(begin.tolist(), end.tolist(), strict=True))
+
+    def test_some_rows_are_the_pieces_of_these(self, make: Callable[..., Path]):
+        data = member("a.bin", LARGE) + pax((b"comment", b"x"), kind=b"g") + member("b.bin", LARGE) + member("c.bin", LARGE) + END
+        (batch,) = batches(make(data))
+        whole = [column.tolist() for column in pieces(batch)]
+
+        assert [[column[at] for at in (1, 2)] for column in whole] == [column.tolist() for column in pieces(batch, np.array([1, 2]))]
+        assert [0, 1, 2] == whole[2]
 
     def test_ranges_that_touch_are_one(self):
         begin, end = ranges(np.array([0, 5, 9, 20]), np.array([5, 9, 12, 30]))

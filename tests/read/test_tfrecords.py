@@ -136,3 +136,14 @@ class TestAsShards:
             tarviz.index(file)
         assert [] == list((tmp_path / "cache").rglob("*x.tar"))
         assert [] == list((tmp_path / "cache").rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(("most", "lists"), [(1, set()), (1 << 20, {"a"})])
+def test_of_large_examples_few_are_looked_at(tmp_path, monkeypatch, most, lists):
+    """Which features are lists is told by the first of them, and no more of these than fit into memory."""
+    path = tmp_path / "a.tfrecord"
+    with path.open("wb") as file:
+        tfrecord.write(file, [example.encode({"a": [1]}), example.encode({"a": [1, 2]})])
+    monkeypatch.setattr(tfrecords, "_HEAD_BYTES", most)
+
+    assert lists == tfrecords.lists_in(URL(str(path)), ReadOptions())
