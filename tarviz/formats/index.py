@@ -135,20 +135,14 @@ class ShardIndex:
 
     def dump(self) -> Iterator[bytes]:
         """The index as the bytes of a file, piece by piece."""
-        name = self.members.name
-        arrays: dict[str, NDArray[Any]] = {
-            "start": self.members.start,
-            "data": self.members.data,
-            "size": self.members.size,
-            "end": self.members.end,
-        }
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self.members, name) for name in ("start", "data", "size", "end")}
         arrays |= {"rows": self.rows, "ext": self.ext, "hash": self.hash, "order": self.order}
-        if name.dtype == object:
-            joined = [bytes(item) for item in name]
+        if (names := self.members.name).dtype == object:
+            joined = [bytes(item) for item in names]
             arrays["name_text"] = np.frombuffer(b"".join(joined), np.uint8)
             arrays["name_end"] = np.cumsum([len(item) for item in joined], dtype=np.int64)
         else:
-            arrays["name"] = name
+            arrays["name"] = names
         place = 0
         table = []
         for key, array in arrays.items():

@@ -20,7 +20,7 @@ from tarviz.formats.header_parse import payload_blocks
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.pax import number
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import ChangedError, DataError, Fault
+from tarviz.model.errors import ChangedError, DataError
 from tarviz.model.types import URL, Block
 from tarviz.read import chosen
 from tarviz.read.blocks import block_of
@@ -260,20 +260,8 @@ class _HeaderSpans:
     walker: Walker
     seen: list[Decided] | None = None
 
-    @property
-    def notes(self) -> list[Fault]:
-        return self.walker.notes
-
-    @property
-    def skipped(self) -> list[Fault]:
-        return self.walker.skipped
-
-    @property
-    def bytes(self) -> int:
-        return self.walker.scanner.at
-
     def batches(self, report: ReadReport) -> Generator[Batch, None, None]:
-        noted, walker = Noted(report), self.walker
+        walker = self.walker
         try:
             for step in header_steps(self.source.url, walker, ReadReport()):
                 report.records += len(step.records)
@@ -283,7 +271,7 @@ class _HeaderSpans:
             if walker.error is not None:
                 raise walker.error
         finally:
-            noted.take(self)
+            Noted(report, walker).take(walker.scanner.at)
             report.shards += 1
 
     def _remember(self, step: Decided) -> None:

@@ -78,8 +78,8 @@ class TestEnd:
         run = blocks(member("README", b"1") + member("a.txt", b"2") + bytes(b"x" * 512) + member("b.txt", b"3") + END, on_error="skip")
         list(run)
 
-        assert "W_NO_KEY" in [note.code for note in run.notes]
-        assert ["E_CHECKSUM"] == [fault.code for fault in run.skipped]
+        assert "W_NO_KEY" in [note.code for note in run.walker.notes]
+        assert ["E_CHECKSUM"] == [fault.code for fault in run.walker.skipped]
 
     def test_nothing_comes_after_it_is_closed(self):
         run = blocks(TEN, block_size=4096)
