@@ -41,6 +41,11 @@ class TestWhereBytesAre:
         assert batch.source is None
         assert 80 == len(batch)
 
+    def test_few_small_ones_too(self, make: Callable[..., Path]):
+        (batch,) = batches(make(member("a.txt", b"1") + member("b.txt", b"2") + END))
+
+        assert (None, 2) == (batch.source, len(batch))
+
     def test_a_record_with_a_sparse_member_comes_by_itself_and_unfolded(self, make: Callable[..., Path]):
         found = batches(make(member("a.bin", LARGE) + SPARSE + member("c.bin", LARGE) + END))
 

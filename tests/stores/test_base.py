@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Stream, fill, read_at, read_into, send_file, take
+from tarviz.stores.base import Sink, Stat, Stream, fill, read_at, read_into, send_file, skip, take
 
 DATA = os.urandom(3_000_000)
 
@@ -156,3 +157,39 @@ def test_some_bytes_of_a_stream_are_taken():
     for kind in (Known, Unknown):
         stream = kind(DATA[:100])
         assert [DATA[:30], DATA[30:100], b""] == [take(stream, count) for count in (30, 500, 5)]
+    assert DATA[:100] == take(Known(DATA[:100]), 1 << 50)  # no room is made for what the object cannot hold
+
+
+def test_a_stream_is_skipped_up_to_a_byte_or_to_its_end():
+    class Known(Drops):
+        stat = Stat(URL("x"), len(DATA))
+
+    stream = Known(DATA)
+    places = []
+    for offset in (5, 5, 3, 2_500_000, 9_000_000):
+        skip(stream, offset)
+        places.append(stream.offset)
+
+    assert [5, 5, 5, 2_500_000, 3_000_000] == places
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="these calls of Linux copy from file to file")
+@pytest.mark.parametrize("refused", ["copy_file_range", "sendfile"])
+def test_where_the_kernel_refuses_one_call_the_other_copies_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str):
+    asked = []
+
+    def copy(source: int, target: int, count: int, offset: int) -> int:
+        asked.append((count, offset))
+        return os.write(target, os.pread(source, min(count, 700_000), offset))
+
+    def refuse(*_: int) -> int:
+        raise OSError(errno.ENOSYS, "not here")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse if refused == "copy_file_range" else copy)
+    monkeypatch.setattr(os, "sendfile", refuse if refused == "sendfile" else lambda to, fd, at, count: copy(fd, to, count, at))
+    (tmp_path / "a").write_bytes(DATA)
+    with (tmp_path / "a").open("rb") as source, (tmp_path / "b").open("wb") as target:
+        assert 2_000_000 == send_file(target.fileno(), source.fileno(), 1000, 2_000_000)
+
+    assert DATA[1000:2_001_000] == (tmp_path / "b").read_bytes()
+    assert [(2_000_000, 1000), (1_300_000, 701_000), (600_000, 1_401_000)] == asked

@@ -14,6 +14,7 @@ from tarviz import stores  # noqa: E402
 from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, UsageError  # noqa: E402
 from tarviz.model.types import URL  # noqa: E402
 from tarviz.stores._fsspec import AnyStore, knows  # noqa: E402
+from tarviz.stores.cached import CachedStore  # noqa: E402
 from tarviz.testing.stores import DATA, StoreTests  # noqa: E402
 
 
@@ -81,6 +82,12 @@ class TestOf:
         with pytest.raises(UsageError, match="no store for nothing://"):
             stores.of("nothing://a.tar")
 
+    def test_what_it_reads_is_kept_where_that_is_asked_for(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("TARVIZ_SHARD_CACHE", "1MB")
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path))
+
+        assert isinstance(stores.of("local:///a.tar"), CachedStore)
+
     def test_our_own_stores_need_no_fsspec(self):
         code = "from tarviz import stores; import sys; stores.of('s3://b/a'), stores.of('memory://x'); assert 'fsspec' not in sys.modules"
 
@@ -119,11 +126,13 @@ class TestWords:
         monkeypatch.setattr(local, "info", look)
         return left
 
-    def test_what_fails_once_is_asked_again(self, tmp_path, info):
+    def test_what_fails_once_is_asked_again_over_another_connection(self, tmp_path, info):
         (tmp_path / "a.tar").write_bytes(b"abc")
         info.append(ValueError("odd"))
+        kept = fsspec.filesystem("local")
 
         assert 3 == AnyStore().stat(URL(f"local://{tmp_path}/a.tar")).size
+        assert kept is not fsspec.filesystem("local")
 
     @pytest.mark.parametrize(
         ("error", "kind", "said"),

@@ -128,3 +128,14 @@ def test_what_came_in_a_moment_is_handed_on_though_more_is_wanted(platform, monk
         assert 0 < first < total // 2
         assert DATA[first:total] == all_of(answer, total)
         assert DATA[:first] == buffer[:first]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel waits on Linux alone")
+def test_the_kernel_keeps_the_time_of_a_plain_socket():
+    """Half the calls, and half the turns of Python's lock."""
+    with asked() as answer:
+        buffer = memoryview(bytearray(1 << 18))
+        for _ in range(3):
+            read_direct(answer, buffer)
+
+        assert answer._original_response.wire.gettimeout() is None

@@ -123,3 +123,18 @@ def test_the_line_of_a_redirect_is_kept_where_little_is_left_on_it(size: int, ta
 
         assert b"data" == whole(Wire(FakeClock(), Access()).send("GET", url, {}, 5.0))
         assert (taken, ["/a", "/b"]) == (server.taken, [request.path for request in server.requests])
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+def test_a_refusal_names_where_it_was_redirected_to(status: int):
+    with FaultServer() as server:
+        target = server.put("/b", b"", plan=[Fault(status=status, times=2)])
+        url = server.put("/a", b"", plan=[Fault(status=307, headers={"Location": f"{target}?sig=planted"})])
+        said = []
+        for each in (url, target):
+            with pytest.raises((StoreError, NotFoundError)) as caught:
+                Wire(FakeClock(), Access()).send("GET", each, {}, 5.0)
+            said.append(caught.value.message)
+
+    assert [True, False] == [f"({target}?sig=" in each and "where the server redirected to)" in each for each in said]
+    assert "planted" not in "".join(said)
