@@ -105,6 +105,17 @@ class TestListing:
         assert [f"{base}/t/a-1.tar", f"{base}/t/b.tar"] == [stat.url for stat in store.list(URL(f"{base}/t/"))]
         assert [f"{base}/t/a-1.tar", f"{base}/t/b.tar"] == stores.expand(f"{base}/t/*.tar")
 
+    def test_what_is_there_now_counts_and_not_what_was_listed_before(self, tmp_path, monkeypatch):
+        forgot, local = [], fsspec.get_filesystem_class("local")
+        monkeypatch.setattr(local, "invalidate_cache", lambda self, path=None: forgot.append(path))
+        (tmp_path / "a.tar").write_bytes(b"x")
+        base, store, counts = f"local://{tmp_path}", AnyStore(), []
+        for ask in (store.stat, lambda _: store.list(URL(f"{base}/")), store.walk):
+            ask(URL(f"{base}/a.tar"))
+            counts.append(len(forgot))
+
+        assert [1, 2, 3] == counts
+
     def test_an_object_is_no_folder(self, tmp_path):
         (tmp_path / "a.tar").write_bytes(b"x")
         with pytest.raises(NotFoundError, match="no such object"):
