@@ -216,3 +216,13 @@ def test_a_shard_that_is_gone_behind_its_first_headers_is_the_error_of_its_serve
         server.put("/a.tar", data, plan=[Fault(cut=100_000), Fault(status=403, times=ALWAYS)])
         with pytest.raises(StoreError, match="E_AUTH"):
             stream.index(url, cache=False)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="the system does not tell what is open")
+def test_no_file_stays_open(make: Callable[..., Path]):
+    path = make(b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(300)) + END)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert 300 == sum(len(run) for run in stream.members(path))
+
+    assert before == len(os.listdir("/proc/self/fd"))
