@@ -239,6 +239,6 @@ def read_together(url: URL, index: ShardIndex, records: Sequence[int], store: St
     if begin + len(data) < index.members.data.item(last) + index.members.size.item(last):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     if index.claimed is not None:
-        for record in records:
-            hold(url, index, record, data, begin)
+        for record, (low, high) in zip(records, map(index.span, records), strict=True):
+            hold(url, index, record, data[low - begin : high - begin], low)
     return len(data), [IndexedRecord(url, index, record, data, begin) for record in records]

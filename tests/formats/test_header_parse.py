@@ -128,7 +128,7 @@ def test_a_sparse_file_of_each_version_is_what_tarfile_makes_of_it(make, version
         (tars.pax((b"GNU.sparse.size", b"%d" % (2**62 + 1)), (b"GNU.sparse.map", b"0,1")) + member("a.bin", b"1"), "an impossible size"),
         (tars.pax((b"GNU.sparse.size", b"9"), (b"GNU.sparse.map", b"0,1,2")) + member("a.bin", b"1"), "not a list of numbers in pairs"),
         (pax_sparse("1.0", [], 9, b"").replace(b"0\n\0", b"x\n\0"), "begins with b'x', which is not a count"),
-        (pax_sparse("1.0", [], 9, b"").replace(b"0\n\0", b"99999\n\0"[:3]), "goes on after the member's end"),
+        (pax_sparse("1.0", [], 9, b"").replace(b"0\n\0", b"9\n\0"), "goes on after the member's end"),
         (raw("a.bin", 0, b"S"), None),
     ],
     ids=["no size", "too large", "odd", "no count", "too short", "old GNU without a map"],

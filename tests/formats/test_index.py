@@ -110,6 +110,7 @@ class TestDali:
 
 
 class TestBlocks:
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
     @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [1, 3]], ids=["all", "some"])
     def test_a_block_is_what_reading_the_shard_gives(self, make: Callable[..., Path], rows: list[int]):
         path = make(b"".join(member(f"{number}.a", b"%d" % number) + member(f"{number}.B", b"xy") for number in range(4)))

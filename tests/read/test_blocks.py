@@ -31,7 +31,7 @@ class TestCut:
         ]
 
         assert [(n, key.encode(), fields) for n, (key, fields) in enumerate(numbered(10))] == found
-        assert 10 == run.count
+        assert 10 == run.walker.records
         assert len(TEN) == run.bytes
 
     @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ class TestCut:
         lengths = [len(block.data) for block in run]
 
         assert most - (2 << 20) < max(lengths) <= most
-        assert (24 << 20) // payload == run.count
+        assert (24 << 20) // payload == run.walker.records
 
     def test_payloads_are_views_of_the_buffer(self):
         (block,) = blocks(TEN)
