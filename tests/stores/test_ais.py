@@ -97,13 +97,11 @@ class TestUrl:
 
         assert f"http://host:51080{address}" == AisStore().wire.access.address(URL(url), {})
 
-    @pytest.mark.parametrize(
-        ("url", "example"), [("ais://@aws", "ais://@aws/bucket"), ("ais://@aws//a", "ais://@aws/bucket"), ("ais://", "ais://bucket")]
-    )
-    def test_a_url_without_a_bucket_is_refused(self, url, example, monkeypatch):
+    @pytest.mark.parametrize("url", ["ais://@aws", "ais://@aws//a", "ais://"])
+    def test_a_url_without_a_bucket_is_refused(self, url, monkeypatch):
         monkeypatch.setenv("AIS_ENDPOINT", "host:51080")
 
-        with pytest.raises(UsageError, match=f"names no bucket.*Write {example}/name"):
+        with pytest.raises(UsageError, match="names no bucket"):
             AisStore().wire.access.address(URL(url), {})
 
     def test_where_names_of_very_many_were_met_they_are_met_anew(self, monkeypatch):

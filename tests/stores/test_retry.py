@@ -146,7 +146,7 @@ class TestWaiting:
         assert (level, True, False) == (logging.getLevelName(found), text.endswith(f"x; attempt 2 in {after:.1f} s"), "secret" in text)
 
     def test_the_last_words_say_all_that_was_tried(self):
-        attempts = Attempts("https://h/a.tar", 9, FakeClock())
+        attempts = Attempts("https://h/a.tar", 9.4, FakeClock())
         for error, offset in ((RetryError("a", after=3), 5), (RetryError("a", after=3), 5), (RetryError("b", after=3), None)):
             attempts.failed(error, offset, reached=True)
         with pytest.raises(StoreError) as caught:
