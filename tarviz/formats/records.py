@@ -64,13 +64,15 @@ class Grouped:
 class Grouper:
     """Groups the members of one shard, buffer by buffer; remembers which keys have been.
 
-    `notes` collects warnings. A record that returns under the same key is reported by `returns`.
+    `notes` collects warnings, `twice` counts fields left out for being there twice. A record that
+    returns under the same key is reported by `returns`.
     """
 
     shard: str
     key_split: KeySplit = "first-dot"
     duplicates: Duplicates = "error"
     notes: list[Fault] = field(default_factory=list)
+    twice: int = 0
     _codes: dict[bytes, int] = field(default_factory=dict)
     exts: list[str] = field(default_factory=list)
     _seen: _Seen = field(default_factory=lambda: _Seen())
@@ -187,6 +189,7 @@ class Grouper:
                 hint='Choose with duplicates="first" or duplicates="last".',
             )
             return part(grouped, 0, owner), error
+        self.twice += len(again)
         drop = order[again] if self.duplicates == "first" else order[again - 1]
         keep = np.ones(len(grouped.ext), np.bool_)
         keep[drop] = False

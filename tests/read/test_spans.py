@@ -12,6 +12,7 @@ import pytest
 
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
+from tarviz.read import stream
 from tarviz.read.spans import Batch, HeldTar, intake, pieces, plain, ranges, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tests.read.tars import END, member, pax
@@ -127,7 +128,7 @@ class TestPieces:
 
     def test_some_rows_are_the_pieces_of_these(self, make: Callable[..., Path]):
         data = member("a.bin", LARGE) + pax((b"comment", b"x"), kind=b"g") + member("b.bin", LARGE) + member("c.bin", LARGE) + END
-        (batch,) = batches(make(data))
+        (batch,) = (Batch(block) for block in stream.blocks(str(make(data))))
         whole = [column.tolist() for column in pieces(batch)]
 
         assert [[column[at] for at in (1, 2)] for column in whole] == [column.tolist() for column in pieces(batch, np.array([1, 2]))]
