@@ -405,6 +405,11 @@ class TestChanges:
             assert ask(self.URLS[0])
         assert 3 <= len(clock.waits)
 
+    def test_the_sdk_bears_it_more_often_than_no_answer_at_all(self, changing):
+        changing.fails.append(Fail(times=4, status=400, tcode="ErrNoNodes"))
+
+        assert list(AisStore().list(URL("ais://b/")))
+
     def test_a_refusal_that_does_not_pass_is_told_at_once(self, changing, monkeypatch):
         store = AisStore(clock=(clock := FakeClock()))
         for ask in (store.stat, lambda _: list(store.list(URL("ais://b/")))):

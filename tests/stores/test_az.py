@@ -11,6 +11,7 @@ from tarviz.stores._remote.access import Bearer
 from tarviz.stores._remote.azure_keys import EMULATOR
 from tarviz.stores._remote.wire import WRITTEN
 from tarviz.stores.az import AzureStore
+from tarviz.testing.faults import FaultServer
 from tarviz.testing.stores import StoreTests
 from tests.servers.clock import FakeClock
 from tests.servers.local import azure_server, azurite_command
@@ -84,3 +85,18 @@ class TestAccess:
 
         assert f"https://acct.blob.core.windows.net/c/a%20b.tar{address}" == place
         assert headers == access.headers("GET", place, {}, b"").keys()
+
+    def test_a_small_range_is_signed_and_its_connection_waits_for_the_next(self, monkeypatch):
+        """A key signs the range, so each request has other headers."""
+        with FaultServer() as server:
+            for name, value in {"ACCOUNT": "acct", "KEY": "a2V5", "ENDPOINT": f"{server.url}/acct"}.items():
+                monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+            server.put("/acct/c/a.tar", bytes(range(200)))
+            store = AzureStore(clock=FakeClock())
+            found = [store.read(URL("az://c/a.tar"), at, 10) for at in (5, 50, 190)]
+
+            assert [bytes(range(at, at + 10)) for at in (5, 50, 190)] == found
+            assert ["bytes=5-14", "bytes=50-59", "bytes=190-199"] == [request.headers["range"] for request in server.requests]
+            assert 3 == len({request.headers["authorization"] for request in server.requests})
+            assert [1] == [len(lines) for lines in store._ranges._kept.values()]
+            assert 1 == server.taken
