@@ -141,15 +141,10 @@ class Inflater:
         return bool(getattr(self._decoder, "unconsumed_tail", b"")) or getattr(self._decoder, "needs_input", True) is False
 
     def _inflate(self, data: bytes) -> bytes:
-        result: bytes
-        if self._how == "zstd":
-            result = self._decoder.decompress(data)
-        elif self._how in ("gzip", "zlib"):
-            tail = self._decoder.unconsumed_tail
-            result = self._decoder.decompress(tail + data if tail else data, 4 * CHUNK)
-        else:
-            result = self._decoder.decompress(data, 4 * CHUNK)
-        return result
+        tail = getattr(self._decoder, "unconsumed_tail", b"")  # of gzip and zlib
+        most = () if self._how == "zstd" else (4 * CHUNK,)
+        found: bytes = self._decoder.decompress(tail + data, *most)
+        return found
 
     def _next_stream(self) -> bool:
         """Begin the stream after the one that ended; False at the end of the bytes or before trailing ones."""

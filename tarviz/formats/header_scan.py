@@ -71,8 +71,10 @@ def followed(data: memoryview, first: int) -> NDArray[np.int64]:
     return np.array(found, np.int64) // BLOCK
 
 
-def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Headers:
+def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None, place: NDArray[np.int64] | None = None) -> Headers:
     """Every block of `raw` (uint8 [blocks, 512]) that carries the ustar magic (or those of `at`), judged as a column.
+
+    `place`: the numbers of these blocks, where `raw` does not hold all that lie between them.
 
     A block inside somebody's payload may carry the magic as well: only following `next` from a known header
     (`breaks` says where that leads off the column) tells headers from payload.
@@ -81,6 +83,7 @@ def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None) -> Head
     """
     at = candidates(raw) if at is None else at
     rows: Words = raw.view("<u8").take(at, axis=0)
+    at = at if place is None else place
     filled = np.bitwise_or.reduce(rows, axis=0)
     used = np.flatnonzero(filled)
     columns: Words = rows.T[used]

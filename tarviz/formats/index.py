@@ -6,10 +6,10 @@ The file is a line of JSON and then the columns as they lie in memory; each has 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast, overload
 
 import google_crc32c
 import numpy as np
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from tarviz.formats import header_scan
 from tarviz.model.errors import DataError, UsageError
-from tarviz.model.types import Buffer, Members, to_bytes, to_text
+from tarviz.model.types import Block, Buffer, Members, to_bytes, to_text
 
 MAGIC = b"tarviz index 2\n"
 _ALIGN = 64
-_COLUMNS = ("start", "data", "size", "end", "rows", "ext", "hash", "order")
+_NOTHING = memoryview(b"")
 
 
 @dataclass(eq=False)
@@ -107,29 +107,42 @@ class ShardIndex:
 
     def span(self, record: int) -> tuple[int, int]:
         """Bytes of the tar from the record's first header to the end of its last payload's padding."""
-        return int(self.members.start[int(self.rows[record])]), int(self.members.end[int(self.rows[record + 1]) - 1])
+        return self.members.start.item(self.rows.item(record)), self.members.end.item(self.rows.item(record + 1) - 1)
 
     def fields(self) -> dict[str, int]:
         """Extension → number of records that have it."""
         counts = np.bincount(self.ext, minlength=len(self.exts))
         return {ext: int(counts[code]) for code, ext in enumerate(self.exts) if counts[code]}
 
+    def block(self, shard: str, first: int, stop: int, data: memoryview = _NOTHING, base: int = 0) -> Block:
+        """Records `first`…`stop` as a block of these bytes; without them, its places are those in the tar."""
+        low, high = self.rows.item(first), self.rows.item(stop)
+        members = self.members.part(low, high)
+        return Block(
+            shard=shard,
+            data=data,
+            base=base,
+            first=self.number(first),
+            keys=cast("list[bytes]", _LazyKeys(self, first, stop)),
+            rows=self.rows[first : stop + 1] - low,
+            offset=members.data - base,
+            size=members.size,
+            ext=self.ext[low:high],
+            exts=self.exts,
+            members=members,
+            pending=next((row - first for row in self.pending if first <= row < stop), -1),
+        )
+
     def dump(self) -> Iterator[bytes]:
         """The index as the bytes of a file, piece by piece."""
-        name = self.members.name
-        arrays: dict[str, NDArray[Any]] = {
-            "start": self.members.start,
-            "data": self.members.data,
-            "size": self.members.size,
-            "end": self.members.end,
-        }
+        arrays: dict[str, NDArray[Any]] = {name: getattr(self.members, name) for name in ("start", "data", "size", "end")}
         arrays |= {"rows": self.rows, "ext": self.ext, "hash": self.hash, "order": self.order}
-        if name.dtype == object:
-            joined = [bytes(item) for item in name]
+        if (names := self.members.name).dtype == object:
+            joined = [bytes(item) for item in names]
             arrays["name_text"] = np.frombuffer(b"".join(joined), np.uint8)
             arrays["name_end"] = np.cumsum([len(item) for item in joined], dtype=np.int64)
         else:
-            arrays["name"] = name
+            arrays["name"] = names
         place = 0
         table = []
         for key, array in arrays.items():
@@ -210,6 +223,27 @@ class ShardIndex:
                 words.append(f"{ext} {int(self.members.data[row])} {int(self.members.size[row])} {names[row]}")
             lines.append(" ".join(words))
         return "\n".join(lines) + "\n"
+
+
+class _LazyKeys(Sequence[bytes]):
+    """Keys of a block, made out of the members' names when somebody looks at them."""
+
+    def __init__(self, index: ShardIndex, start: int, stop: int) -> None:
+        self._index, self._start, self._stop = index, start, stop
+
+    def __len__(self) -> int:
+        return self._stop - self._start
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
+        found = range(self._start, self._stop)[at]
+        return list(map(self._index.key, found)) if isinstance(found, range) else self._index.key(found)
+
+    def __reduce__(self) -> tuple[type[list[bytes]], tuple[list[bytes]]]:
+        return list, (self[:],)  # the keys, not all of the index
 
 
 def _crc(array: NDArray[Any]) -> int:

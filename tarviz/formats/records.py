@@ -6,7 +6,7 @@ are lower-cased, a leading `./` is dropped. `key_split="last-dot"` cuts at the l
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -165,47 +165,36 @@ class Grouper:
     def _translate(self, found: list[bytes]) -> NDArray[np.int32]:
         return np.array([self._code(ext) for ext in found], np.int32)
 
-    def settle(self, grouped: Grouped, stop: int) -> tuple[Grouped, DataError | None]:
-        """Records 0…`stop`, each field once: a repeated field is an error, or the first or last stays."""
+    def settle(self, grouped: Grouped) -> tuple[Grouped, DataError | None]:
+        """Each field once: a repeated field is an error that ends the records before it, or the first or last stays."""
         if _uniform(grouped):
-            return part(grouped, 0, stop), None
-        limit = int(grouped.rows[stop])
-        ext = grouped.ext[:limit].astype(np.int64)
-        record = np.repeat(np.arange(stop), np.diff(grouped.rows[: stop + 1]))
-        code = record * (len(self.exts) + 1) + ext
+            return grouped, None
+        record = np.repeat(np.arange(len(grouped)), np.diff(grouped.rows))
+        code = record * (len(self.exts) + 1) + grouped.ext
         order = np.argsort(code, kind="stable")
         again = np.flatnonzero(code[order][1:] == code[order][:-1]) + 1
         if not len(again):
-            return part(grouped, 0, stop), None
+            return grouped, None
         if self.duplicates == "error":
             row = int(order[again].min())
             owner = int(record[row])
             name = to_text(bytes(grouped.members.name[row]))
             error = DataError(
-                f"the field {self.exts[int(ext[row])]!r} appears twice.",
+                f"the field {self.exts[int(grouped.ext[row])]!r} appears twice.",
                 code="E_DUP_FIELD",
                 shard=self.shard,
                 key=to_text(bytes(grouped.keys[owner])),
                 member=name,
                 offset=int(grouped.members.start[row]),
                 hint='Choose with duplicates="first" or duplicates="last".',
-                details={"record": owner},
             )
             return part(grouped, 0, owner), error
         self.twice += len(again)
         drop = order[again] if self.duplicates == "first" else order[again - 1]
-        keep = np.ones(limit, np.bool_)
+        keep = np.ones(len(grouped.ext), np.bool_)
         keep[drop] = False
-        rows = np.append(0, np.cumsum(keep))[grouped.rows[: stop + 1]]
-        kept = Grouped(
-            picked(grouped.members, np.flatnonzero(keep)),
-            grouped.keys[:stop],
-            rows,
-            grouped.ext[:limit][keep],
-            grouped.exts,
-            grouped.key_hash[:stop],
-        )
-        return kept, None
+        rows = np.append(0, np.cumsum(keep))[grouped.rows]
+        return replace(grouped, members=picked(grouped.members, keep), rows=rows, ext=grouped.ext[keep]), None
 
     def returns(self, grouped: Grouped) -> list[tuple[int, int]]:
         """Records whose key was seen before in the shard: (record, byte where the key was first)."""

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from tarviz.formats import header_parse, header_scan, pax, sniff
 from tarviz.formats.header_parse import Entry
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.member_table import GatheredMembers, columns, picked
+from tarviz.formats.member_table import GatheredMembers, picked
 from tarviz.model.errors import DataError, Fault, LimitError
 from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
 _SPARSE = 8 << 10  # bytes from header to header from which on following beats looking at every block
 BEHIND = 256 << 20  # bytes after the end mark that are looked through; a tape's blocks are far smaller
+_NOTHING = memoryview(b"")
 _FEW = 24  # blocks; a look at columns costs more than walking so few
 
 FILE = MEMBER_TYPES.index("file")
@@ -191,25 +192,12 @@ class Scanner:
 
         The first stands where we are, the others where the one before leads. Ends before the first that needs care.
         """
-        if not len(at):
-            return columns([])
-        table = header_scan.headers(raw, np.arange(len(at)))
-        count = int(np.argmin(np.append(table.plain & ~table.pax, False)))
-        place = np.append(at[1:], at[-1:] + BLOCK + -(-table.size[-1:] // BLOCK) * BLOCK)
-        led = place == at + BLOCK + -(-table.size // BLOCK) * BLOCK
-        count = min(count, int(np.argmin(np.append(led, False))))
-        if not count:
-            return columns([])
-        names = np.ascontiguousarray(table.name[:count])
-        if not table.ascii[:count].all():
-            self._names_encoded(names, table._replace(at=at // BLOCK), 0, 0)
-        name = names.view(f"S{names.shape[1]}")[:, 0]
-        found = Members(name, np.zeros(count, np.uint8), at[:count], at[:count] + BLOCK, table.size[:count], place[:count])
-        self.at = int(place[count - 1])
-        self._last = None
-        self._tail = (names[-1].tobytes(), int(at[count - 1]), int(at[count - 1]) + BLOCK, int(table.size[count - 1]))
-        self.found += count
-        return found
+        rows = GatheredMembers()
+        if len(at):
+            self._run(header_scan.headers(raw, np.arange(len(at)), at // BLOCK), _NOTHING, 0, rows)
+        members = rows.members()
+        self.found += len(members)
+        return members
 
     def _harmless(self, table: header_scan.Headers, data: memoryview, first: int, stop: int) -> int:
         """Cut the run before the first PAX header that needs care, or that has no member after it in the run."""

@@ -1,28 +1,23 @@
-"""Tar written: header blocks for new members, and the raw bytes of whole records, copied as they are."""
+"""Tar written: the header blocks of new members."""
 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tarviz.model.errors import UsageError
-from tarviz.model.types import Block, Buffer, to_bytes
+from tarviz.model.types import Buffer, to_bytes
 
 TAR_END = bytes(1024)  # the end-of-archive mark: two blocks of zeros (POSIX.1-2001, ustar)
 
-_TYPES = {"file": b"0", "hardlink": b"1", "symlink": b"2", "char": b"3", "block": b"4", "dir": b"5", "fifo": b"6"}
 _LAYOUT = struct.Struct("100s8s8s8s12s12s8sc100s8s32s32s8s8s155s12x")
 _USTAR, _GNU = b"ustar\x0000", b"ustar  \0"
 _OWNERS, _REST = b"0000644\0" + b"0000000\0" * 2, b" 0" + bytes(100) + _USTAR + bytes(64) + b"0000000\0" * 2 + bytes(167)
 _SUM = sum(_OWNERS) + 11 * ord("0") + 8 * ord(" ") + sum(_REST) - ord(" ")  # of what is the same in every plain header
 
 
-def tar_header(name: str | bytes, size: int, mtime: int = 0, *, mode: int = 0o644, type: str = "file", link: str | bytes = b"") -> bytes:
-    """The header blocks of a member: 512 bytes, more where the name is long.
+def tar_header(name: str | bytes, size: int, mtime: int = 0, *, mode: int = 0o644) -> bytes:
+    """The header blocks of a file: 512 bytes, more where the name is long.
 
     Name bytes are kept exactly (`str` with surrogate escapes). ustar where it fits: a name of 100 bytes, or 155 and 100 at
     a `/`; else GNU long-name blocks, which unlike PAX take any bytes. A size from 8 GiB on, and a time before 1970 or
@@ -31,19 +26,16 @@ def tar_header(name: str | bytes, size: int, mtime: int = 0, *, mode: int = 0o64
     >>> len(tar_header("train/0001.jpg", 68_000)), len(tar_header("x" * 300, 0))
     (512, 1536)
     """
-    raw, target = (to_bytes(text) if isinstance(text, str) else bytes(text) for text in (name, link))
-    if b"\0" in raw or b"\0" in target or not raw:
+    raw = to_bytes(name) if isinstance(name, str) else bytes(name)
+    if b"\0" in raw or not raw:
         raise UsageError(f"{name!r} cannot name a member: a name is not empty and holds no NUL byte.")
     if size < 0:
         raise UsageError(f"a member cannot have {size} bytes.")
     prefix, short = _split(raw)
-    if short is not None and len(target) <= 100:
-        return _block(short, size, mtime, mode, _TYPES[type], target, _USTAR, prefix)
-    long = b""
-    for kind, text in ((b"K", target), (b"L", raw)):
-        if len(text) > 100:
-            long += _block(b"././@LongLink", len(text) + 1, 0, 0, kind, b"", _GNU) + text + bytes(512 - len(text) % 512)
-    return long + _block(raw[:100], size, mtime, mode, _TYPES[type], target[:100], _GNU)
+    if short is not None:
+        return _block(short, size, mtime, mode, b"0", _USTAR, prefix)
+    long = _block(b"././@LongLink", len(raw) + 1, 0, 0, b"L", _GNU) + raw + bytes(512 - len(raw) % 512)
+    return long + _block(raw[:100], size, mtime, mode, b"0", _GNU)
 
 
 def plain_header(name: bytes, size: int) -> bytes:
@@ -86,51 +78,8 @@ def _number(value: int, width: int) -> bytes:
     return bytes((128 if value >= 0 else 255,)) + (value % period).to_bytes(width - 1, "big")
 
 
-def _block(name: bytes, size: int, mtime: int, mode: int, kind: bytes, link: bytes, magic: bytes, prefix: bytes = b"") -> bytes:
+def _block(name: bytes, size: int, mtime: int, mode: int, kind: bytes, magic: bytes, prefix: bytes = b"") -> bytes:
     zero = b"0000000\0"
     fields = (name, _number(mode, 8), zero, zero, _number(size, 12), _number(mtime, 12))
-    block = _LAYOUT.pack(*fields, b" " * 8, kind, link, magic, b"", b"", zero, zero, prefix)
+    block = _LAYOUT.pack(*fields, b" " * 8, kind, b"", magic, b"", b"", zero, zero, prefix)
     return block[:148] + b"%06o\0 " % sum(block) + block[156:]
-
-
-@dataclass(slots=True, eq=False)
-class Spans:
-    """Records of a block as the raw tar bytes they were read from, to be written elsewhere unchanged.
-
-    Where members that are not part of a record lie between its own, those are left out. `rows` chooses records (None: all).
-    """
-
-    block: Block
-    rows: NDArray[np.int64] | None = None
-    size: NDArray[np.int64] = field(init=False)  # bytes of each record
-
-    def __post_init__(self) -> None:
-        if self.rows is None:
-            self.rows = np.arange(len(self.block))
-        own = np.concatenate(([0], np.cumsum(self.block.members.end - self.block.members.start)))
-        self.size = (own[self.block.rows[1:]] - own[self.block.rows[:-1]])[self.rows]
-
-    def __len__(self) -> int:
-        return len(self.size)
-
-    def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
-        """What to write for the records `first:last`: views, joined where they lie side by side."""
-        assert self.rows is not None
-        block, whole = self.block, self.block.spans
-        found: list[tuple[int, int]] = []
-        for row in self.rows[first:last].tolist():
-            if whole[2][row]:
-                found.append((int(whole[0][row]), int(whole[1][row])))
-            else:
-                members = range(int(block.rows[row]), int(block.rows[row + 1]))
-                found += [(int(block.members.start[at]) - block.base, int(block.members.end[at]) - block.base) for at in members]
-        merged: list[tuple[int, int]] = []
-        for begin, end in found:
-            if merged and merged[-1][1] == begin:
-                merged[-1] = merged[-1][0], end
-            else:
-                merged.append((begin, end))
-        # Lenient reading takes a tar whose last padding is cut; what is written has it whole.
-        lacking = merged[-1][1] - len(block.data) if merged else 0
-        views: list[Buffer] = [block.data[begin:end] for begin, end in merged]
-        return [*views, bytes(lacking)] if lacking > 0 else views

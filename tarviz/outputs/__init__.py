@@ -1,6 +1,6 @@
 """Outputs: named, rotated, packed, written behind, renamed when complete, with a manifest beside them."""
 
-from tarviz.formats.tar_header import TAR_END, Spans, tar_header, tar_member
+from tarviz.formats.tar_header import TAR_END, tar_header, tar_member
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.manifest import Part, Written, manifest_url, proven, read_manifest, source_entry
 from tarviz.outputs.names import Exists, Names, counted, refuse_existing
@@ -19,7 +19,6 @@ __all__ = [
     "Packing",
     "Part",
     "Run",
-    "Spans",
     "Written",
     "counted",
     "manifest_url",

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats.compression import ByteSource
-from tarviz.model.errors import Fault
 from tarviz.model.types import Block, Members
 from tarviz.read.read_ahead import Feed
 from tarviz.read.rules import Decided
@@ -22,7 +21,7 @@ _LARGE = 16 << 10  # bytes of a tar for each member, on average
 
 
 class Blocks(Iterator[Block]):
-    """The blocks of one shard out of a source of tar bytes; `notes` and `skipped` fill while it runs.
+    """The blocks of one shard out of a source of tar bytes; `walker.notes` and `walker.skipped` fill while it runs.
 
     Ends with `DataError` after the last certain record when the shard is damaged (not when the walker skips: then it goes on at the
     next valid header, and records that may have lost a member are left out and listed).
@@ -43,21 +42,6 @@ class Blocks(Iterator[Block]):
     def close(self) -> None:
         self._run.close()
         self._feed.close()
-
-    @property
-    def notes(self) -> list[Fault]:
-        """Warnings so far, in the order of the shard."""
-        return self.walker.notes
-
-    @property
-    def skipped(self) -> list[Fault]:
-        """Faults that were skipped so far."""
-        return self.walker.skipped
-
-    @property
-    def count(self) -> int:
-        """Records given so far, those before the first included."""
-        return self.walker.records
 
     @property
     def bytes(self) -> int:

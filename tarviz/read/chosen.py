@@ -179,8 +179,7 @@ def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
 def _around(url: URL, index: ShardIndex, rows: NDArray[np.int64]) -> Iterator[Block]:
     """Blocks of neighbours, those that lie near each other read at once."""
     store, etag = stores.of(url), stores.of(url).stat(url).etag
-    members = index.members
-    begin, end = members.start[index.rows[rows]], members.end[index.rows[rows + 1] - 1]
+    begin, end = index.members.start[index.rows[rows]], index.members.end[index.rows[rows + 1] - 1]
     low = 0
     while low < len(rows):
         high = low + 1
@@ -189,21 +188,6 @@ def _around(url: URL, index: ShardIndex, rows: NDArray[np.int64]) -> Iterator[Bl
         base = int(begin[low])
         data = memoryview(store.read(url, base, int(end[high - 1]) - base, etag=etag))
         for first, stop in runs(rows[low:high]):
-            a, b = int(index.rows[first]), int(index.rows[stop])
-            part = members.part(a, b)
-            place, reach = int(part.start[0]), int(part.end[-1])
-            yield Block(
-                shard=url,
-                data=data[place - base : reach - base],
-                base=place,
-                first=first,
-                keys=index.keys(first, stop),
-                rows=index.rows[first : stop + 1] - a,
-                offset=part.data - place,
-                size=part.size,
-                ext=index.ext[a:b],
-                exts=index.exts,
-                members=part,
-                pending=-1,
-            )
+            place, reach = index.span(first)[0], index.span(stop - 1)[1]
+            yield index.block(url, first, stop, data[place - base : reach - base], place)
         low = high

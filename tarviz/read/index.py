@@ -8,8 +8,6 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import Any, overload
 
-import numpy as np
-
 from tarviz import stores
 from tarviz.formats.header_scan import hash_one
 from tarviz.formats.index import ShardIndex
@@ -34,7 +32,7 @@ class Index(Sequence[Record]):
     """The records of shards by number (over all shards, from 0) and by key; each is read on access.
 
     `len(index)`, `index[17]`, `index["train/n00000017"]`, `index.keys()`. Building reads headers only; it is then
-    kept in the cache folder. Of shards far away `jobs` (16) are looked at at a time; `look` is called meanwhile and may raise.
+    kept in the cache folder. Of shards far away 16 are looked at at a time; `look` is called meanwhile and may raise.
     Reading a record of a plain tar reads that record's bytes and no others; in one packed by gzip it is inflated from the nearest
     place that was reached before, in other packed shards from the front.
     `ChangedError` when the shard changed since it was indexed.
@@ -47,7 +45,6 @@ class Index(Sequence[Record]):
         *,
         cache: bool = True,
         progress: Callable[[int, int], None] | None = None,
-        jobs: int | None = None,
         look: Callable[[], None] | None = None,
     ) -> None:
         self.urls = list(urls)
@@ -63,7 +60,7 @@ class Index(Sequence[Record]):
         def build(url: URL, each: Callable[[], None]) -> ShardIndex | None:
             return shard_index(url, self.options, cache=cache, sidecars=believe, look=look or each)
 
-        for number, (url, built) in enumerate(zip(self.urls, several(self.urls, build, jobs), strict=True)):
+        for number, (url, built) in enumerate(zip(self.urls, several(self.urls, build), strict=True)):
             assert built is not None  # may_stream is true
             if self.options.strict and (error := refusal(url, self.options, built)) is not None:
                 raise error
@@ -118,7 +115,7 @@ class Index(Sequence[Record]):
             if not -len(self) <= number < len(self):
                 raise IndexError(f"record {number} of {len(self)}")
             shard, record = self.locate(number % len(self))
-        return read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit, self._stores[shard])
+        return _read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit, self._stores[shard])
 
     def keys(self) -> Iterator[str]:
         """Every key, in record order."""
@@ -211,32 +208,13 @@ class IndexedRecord(Record):
 
     def block(self) -> Block:
         """A block holding just this record."""
-        index, low, high = self._index, int(self._index.rows[self._row]), int(self._index.rows[self._row + 1])
-        members = index.members.part(low, high)
-        return Block(
-            shard=self._url,
-            data=memoryview(self._data),
-            base=self._begin,
-            first=self.index,
-            keys=[index.key(self._row)],
-            rows=np.array([0, high - low]),
-            offset=members.data - self._begin,
-            size=members.size,
-            ext=index.ext[low:high],
-            exts=index.exts,
-            members=members,
-            pending=0 if self.pending else -1,
-        )
+        return self._index.block(self._url, self._row, self._row + 1, memoryview(self._data), self._begin)
 
 
-def read_record(
-    url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int | None = None, store: Store | None = None
-) -> Record:
+def _read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions, limit: int, store: Store) -> Record:
     """Record `record` of a shard, read through its index. `limit`: the most bytes a member may have; `store`: the one of the URL."""
-    members, low, last = index.members, index.rows.item(record), index.rows.item(record + 1) - 1
-    begin, end = members.start.item(low), members.end.item(last)
-    limit = options.rules().max_member_bytes if limit is None else limit
-    plain = not (members.sparse or end - begin > limit)
+    begin, end = index.span(record)
+    plain = not (index.members.sparse or end - begin > limit)
     if plain and index.packed == "gzip" and (etag := index.identity.get("etag")) is not None:
         inflated = seek_points(url, etag).read(begin, end - begin)
         if inflated is not None:
@@ -247,12 +225,20 @@ def read_record(
         for block in entered_blocks(url, counting, ReadReport(), number, number + 1):
             return block[0]
         raise ChangedError("the shard has fewer records than when it was indexed.", shard=url, hint="Index it again.")
+    _, (found,) = read_together(url, index, [record], store)
+    return found
+
+
+def read_together(url: URL, index: ShardIndex, records: Sequence[int], store: Store) -> tuple[int, list[IndexedRecord]]:
+    """Records of a plain shard by one read, and how many bytes that was. `ChangedError` where it is not the shard that was indexed."""
+    begin, end, last = index.span(records[0])[0], index.span(records[-1])[1], index.rows.item(records[-1] + 1) - 1
     try:
-        data = (store or stores.of(url)).read(url, begin, end - begin, etag=index.identity.get("etag"))
+        data = store.read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
         raise error.at(hint="The shard changed since it was indexed; index it again.") from None
-    if begin + len(data) < members.data.item(last) + members.size.item(last):
+    if begin + len(data) < index.members.data.item(last) + index.members.size.item(last):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     if index.claimed is not None:
-        hold(url, index, record, data, begin)
-    return IndexedRecord(url, index, record, data, begin)
+        for record, (low, high) in zip(records, map(index.span, records), strict=True):
+            hold(url, index, record, data[low - begin : high - begin], low)
+    return len(data), [IndexedRecord(url, index, record, data, begin) for record in records]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import cast, overload
 
 import numpy as np
 
@@ -21,8 +20,6 @@ from tarviz.read.report import ReadReport
 from tarviz.read.shard import Shard, adjacent_blocks
 from tarviz.read.shard_index import cached_index, is_sound, shard_index
 from tarviz.stores import Stat
-
-_NOTHING = memoryview(b"")
 
 
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
@@ -109,7 +106,7 @@ def _indexed(
                 while True:
                     reach = min(int(np.searchsorted(ends, base + len(data), side="right")), stop)
                     if reach > start:
-                        yield record_columns(url, index, start, reach, data, base)
+                        yield index.block(url, start, reach, data, base)
                         report.records += reach - start
                         start = reach
                     if start >= stop:
@@ -125,42 +122,3 @@ def _indexed(
             finally:
                 report.bytes += feed.bytes
                 report.shards += 1
-
-
-def record_columns(url: URL, index: ShardIndex, start: int, stop: int, data: memoryview = _NOTHING, base: int = 0) -> Block:
-    """Records `start`…`stop` of an index as a block: of these bytes, or without them, its places then those in the tar."""
-    members, low, high = index.members, int(index.rows[start]), int(index.rows[stop])
-    return Block(
-        shard=url,
-        data=data,
-        base=base,
-        first=start,
-        keys=cast("list[bytes]", _LazyKeys(index, start, stop)),
-        rows=index.rows[start : stop + 1] - low,
-        offset=members.data[low:high] - base,
-        size=members.size[low:high],
-        ext=index.ext[low:high],
-        exts=index.exts,
-        members=members.part(low, high),
-    )
-
-
-class _LazyKeys(Sequence[bytes]):
-    """Keys of a block, made out of the members' names when somebody looks at them."""
-
-    def __init__(self, index: ShardIndex, start: int, stop: int) -> None:
-        self._index, self._start, self._stop = index, start, stop
-
-    def __len__(self) -> int:
-        return self._stop - self._start
-
-    @overload
-    def __getitem__(self, at: int) -> bytes: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[bytes]: ...
-    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
-        if isinstance(at, slice):
-            return self._index.keys(self._start, self._stop)[at]
-        if not 0 <= at < len(self):
-            raise IndexError(at)
-        return self._index.key(self._start + at)

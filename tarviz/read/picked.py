@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -13,7 +14,7 @@ from tarviz.model.errors import ChangedError
 from tarviz.model.in_order import in_order
 from tarviz.model.types import URL, Record
 from tarviz.read import stream
-from tarviz.read.index import IndexedRecord
+from tarviz.read.index import IndexedRecord, read_together
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.stores import Stat
@@ -33,20 +34,15 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
         return
     report.opened = Stat(url, index.identity["size"], index.identity["etag"], index.identity["mtime"])
     runs = list(_runs(index, numbers))
+    read = functools.partial(read_together, url, index, store=stores.of(url))
     if stores.is_local(url) or len(runs) == 1:
-        for run in runs:
-            yield from _records(url, index, run, _read(url, index, run), report)
+        yield from _counted(map(read, runs), report)
         return
-
-    def read(run: list[int]) -> tuple[list[int], bytes]:
-        return run, _read(url, index, run)
-
     with (
         ThreadPoolExecutor(min(_AT_ONCE, len(runs)), "tarviz-pick") as pool,
         closing(in_order(iter(runs), read, pool, _AT_ONCE)) as found,
     ):
-        for run, data in found:
-            yield from _records(url, index, run, data, report)
+        yield from _counted(found, report)
 
 
 def _largest(index: ShardIndex, numbers: Sequence[int]) -> int:
@@ -70,24 +66,11 @@ def _runs(index: ShardIndex, numbers: Sequence[int]) -> Iterator[list[int]]:
         yield run
 
 
-def _read(url: URL, index: ShardIndex, run: list[int]) -> bytes:
-    begin, end = index.span(run[0])[0], index.span(run[-1])[1]
-    try:
-        data = stores.of(url).read(url, begin, end - begin, etag=index.identity.get("etag"))
-    except ChangedError as error:
-        raise error.at(hint="The shard changed since it was indexed; index it again.") from None
-    last = int(index.rows[run[-1] + 1]) - 1
-    if begin + len(data) < int(index.members.data[last] + index.members.size[last]):
-        raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
-    return data
-
-
-def _records(url: URL, index: ShardIndex, run: list[int], data: bytes, report: ReadReport) -> Iterator[Record]:
-    begin = index.span(run[0])[0]
-    report.bytes += len(data)
-    report.records += len(run)
-    for number in run:
-        yield IndexedRecord(url, index, number, data, begin)
+def _counted(reads: Iterable[tuple[int, list[IndexedRecord]]], report: ReadReport) -> Iterator[Record]:
+    for size, records in reads:
+        report.bytes += size
+        report.records += len(records)
+        yield from records
 
 
 def _streamed(url: URL, numbers: Sequence[int], options: ReadOptions, report: ReadReport) -> Iterator[Record]:

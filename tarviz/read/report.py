@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from tarviz.model.errors import Fault, TarvizWarning
+from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 
 log = logging.getLogger(__name__)
@@ -90,29 +91,19 @@ class ReadReport:
         }
 
 
-class Met(Protocol):
-    """What reads a shard, and has lists of what it met, which only grow."""
-
-    @property
-    def notes(self) -> list[Fault]: ...
-    @property
-    def skipped(self) -> list[Fault]: ...
-    @property
-    def bytes(self) -> int: ...
-
-
 class Noted:
-    """Moves warnings and skips from whatever reads a shard into a report, each once, each code once through `warnings`."""
+    """Moves what a walker notes and skips into a report, each fault once, each code once through `warnings`."""
 
-    def __init__(self, report: ReadReport) -> None:
-        self._report = report
+    def __init__(self, report: ReadReport, walker: Walker) -> None:
+        self._report, self._walker = report, walker
         self._taken = [0, 0]
         self._bytes = 0
 
-    def take(self, met: Met) -> None:
-        self._report.bytes += met.bytes - self._bytes
-        self._bytes = met.bytes
-        for which, faults in enumerate((met.notes, met.skipped)):
+    def take(self, read: int) -> None:
+        """What came since; `read`: bytes of the tar so far."""
+        self._report.bytes += read - self._bytes
+        self._bytes = read
+        for which, faults in enumerate((self._walker.notes, self._walker.skipped)):
             for fault in faults[self._taken[which] :]:
                 first = fault.code not in self._report.counts()
                 self._report.add(fault, skipped=which == 1)

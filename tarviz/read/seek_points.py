@@ -112,7 +112,7 @@ def _compressed(store: Store, url: URL, etag: str, begin: int, stop: int | None)
     """The packed bytes of a shard from one on: up to another one by a range, to the end by a stream."""
     if stop is not None:
         yield store.read(url, begin, stop - begin, etag=etag)
-        begin = stop
+        return
     with store.open(url, offset=begin, etag=etag) as stream:
         chunk = memoryview(bytearray(_PIECE))
         while count := stream.readinto(chunk):

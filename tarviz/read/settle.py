@@ -10,12 +10,12 @@ from tarviz.read.rules import Rules
 
 def settled(records: Grouped, pending: int, grouper: Grouper, rules: Rules, skipped: list[Fault]) -> tuple[Grouped, int, DataError | None]:
     """The records that may be given, the row of the pending one (-1: none), and the error that ends the shard after them."""
-    whole, problem = grouper.settle(records, len(records))
+    whole, problem = grouper.settle(records)
     while problem is not None and rules.skip:
         row = len(whole)
         skipped.append(problem.at(shard=grouper.shard).fault)
         records, pending = without(records, row), _moved(pending, row)
-        whole, problem = grouper.settle(records, len(records))
+        whole, problem = grouper.settle(records)
     again = [] if rules.returning else grouper.returns(whole)
     if rules.strict and rules.skip:
         for row, first_at in reversed(again):

@@ -77,31 +77,26 @@ def adjacent_blocks(
         options = replace(options, block_size=2 * chosen.block_size)  # each costs something to hand over and to look through
     with closing(Shard(url, max_ratio=chosen.max_ratio, offset=place, etag=etag)) as shard:
         report.opened = shard.stat
-        cutter = Blocks(
-            shard,
-            options.walker(url, at=place, first=first, returning=returning),
-            interrupt=shard.close,
-            ahead=shard.compression is not None or far,
-        )
-        with closing(cutter):
-            noted = Noted(report)
+        walker = options.walker(url, at=place, first=first, returning=returning)
+        noted = Noted(report, walker)
+        with closing(Blocks(shard, walker, interrupt=shard.close, ahead=shard.compression is not None or far)) as cutter:
             try:
                 for block in cutter:
-                    noted.take(cutter)
+                    noted.take(cutter.bytes)
                     part = _part(block, start, stop)
                     del block
                     if part is not None:
                         report.records += len(part)
                         yield part
                         del part
-                    if stop is not None and cutter.count >= stop:
+                    if stop is not None and walker.records >= stop:
                         break
                 else:
                     if shard.trailing is not None:
                         text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
-                        cutter.notes.append(Fault("W_TRAILING", text, url))
+                        walker.notes.append(Fault("W_TRAILING", text, url))
             finally:
-                noted.take(cutter)
+                noted.take(cutter.bytes)
                 report.shards += 1
 
 

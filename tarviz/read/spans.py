@@ -20,13 +20,13 @@ from tarviz.formats.header_parse import payload_blocks
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.pax import number
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import ChangedError, DataError, Fault
+from tarviz.model.errors import ChangedError, DataError
 from tarviz.model.types import URL, Block
 from tarviz.read import chosen
 from tarviz.read.blocks import block_of
 from tarviz.read.chosen import resolved
 from tarviz.read.headers import header_steps
-from tarviz.read.indexed import record_columns, usable_index
+from tarviz.read.indexed import usable_index
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import Noted, ReadReport
 from tarviz.read.rules import Decided
@@ -196,7 +196,7 @@ def _by_index(
         low = start
         while low < stop:
             high = start + max(int(np.searchsorted(begins, begins[low - start] + size)), low - start + 1)
-            batch = Batch(record_columns(source.url, index, low, high), source)
+            batch = Batch(index.block(source.url, low, high), source)
             report.records += high - low
             report.bytes += int(batch.block.size.sum())
             yield batch
@@ -226,31 +226,12 @@ def _chosen(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Bat
                 yield Batch(block)
                 del block
         return
-    rows = chosen.numbers(url, options)
-    there = chosen.subset(index, rows)
+    there = chosen.subset(index, chosen.numbers(url, options))
     report.shards += 1
     report.records += len(there)
     if len(there):
-        yield Batch(_columns(url, there, int(rows[0])), source)
+        yield Batch(there.block(url, 0, len(there)), source)
     source.check()
-
-
-def _columns(url: URL, index: ShardIndex, first: int) -> Block:
-    """The records of an index as a block whose bytes are still in the file."""
-    return Block(
-        shard=url,
-        data=_NOTHING,
-        base=0,
-        first=first,
-        keys=index.keys(),
-        rows=index.rows,
-        offset=index.members.data,
-        size=index.members.size,
-        ext=index.ext,
-        exts=index.exts,
-        members=index.members,
-        pending=-1,
-    )
 
 
 def plain(url: URL) -> HeldTar | None:
@@ -279,20 +260,8 @@ class _HeaderSpans:
     walker: Walker
     seen: list[Decided] | None = None
 
-    @property
-    def notes(self) -> list[Fault]:
-        return self.walker.notes
-
-    @property
-    def skipped(self) -> list[Fault]:
-        return self.walker.skipped
-
-    @property
-    def bytes(self) -> int:
-        return self.walker.scanner.at
-
     def batches(self, report: ReadReport) -> Generator[Batch, None, None]:
-        noted, walker = Noted(report), self.walker
+        walker = self.walker
         try:
             for step in header_steps(self.source.url, walker, ReadReport()):
                 report.records += len(step.records)
@@ -302,7 +271,7 @@ class _HeaderSpans:
             if walker.error is not None:
                 raise walker.error
         finally:
-            noted.take(self)
+            Noted(report, walker).take(walker.scanner.at)
             report.shards += 1
 
     def _remember(self, step: Decided) -> None:

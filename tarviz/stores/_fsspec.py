@@ -200,7 +200,6 @@ class _AnyStream(Stream):
     """A file of fsspec that is opened again where it broke."""
 
     def __init__(self, url: URL, offset: int, etag: str | None) -> None:
-        self._place, self._path = _filesystem(url)
         self._url = url
         self._file: Any = None
         self._owner = os.getpid()

@@ -294,6 +294,12 @@ def take(stream: Stream, length: int) -> bytes:
     return bytes(buffer if count == len(buffer) else buffer[:count])
 
 
+def skip(stream: Stream, offset: int) -> None:
+    """Read on up to byte `offset` of the object, or to its end, and keep nothing."""
+    while stream.offset < offset and take(stream, min(_PIECE, offset - stream.offset)):
+        pass
+
+
 def fill(stream: Stream, buffer: memoryview) -> int:
     """Read until `buffer` is full or the object ends; the number of bytes."""
     done = 0

@@ -49,20 +49,20 @@ class CachedStore:
         return getattr(self.store, name)
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        copy = None if etag is None else self._copy(url, etag)
+        copy = None if etag is None else _opened(self.place(url, etag))
         if copy is None:
             stat = self.store.stat(url)
             if stat.etag is None or stat.size is None or stat.size > self.limit or (etag is not None and etag != stat.etag):
                 return self.store.open(url, offset=offset, etag=etag)
             etag = stat.etag
-            copy = self._copy(url, etag)
+            copy = _opened(self.place(url, etag))
         if copy is not None:
             return _KeptStream(self, Stat(url, copy.size, etag), copy, offset)
         stream = self.store.open(url, offset=offset, etag=etag)
         return stream if offset else _KeepingStream(stream, self, etag or "")
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        if etag is None or (copy := self._copy(url, etag)) is None:
+        if etag is None or (copy := _opened(self.place(url, etag))) is None:
             return self.store.read(url, offset, length, etag=etag)
         with _KeptStream(self, Stat(url, copy.size, etag), copy, offset) as stream:
             return take(stream, length)
@@ -78,10 +78,6 @@ class CachedStore:
             return place if place.exists() else None
         rows = copies(self.folder, stem(url))
         return max(rows, key=lambda row: row.used).path if rows else None
-
-    def _copy(self, url: URL, etag: str) -> _Copy | None:
-        """The file of this version, opened; None where there is none, or none that is as long as it was."""
-        return _opened(self.place(url, etag))
 
     def fetch(self, url: URL) -> Path | None:
         """The file of an object as it is now, fetched where it is not here. None where it cannot be kept: over the limit, a full disk.

@@ -18,7 +18,7 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizE
 from tarviz.model.types import URL, Buffer
 from tarviz.model.urls import local_path
 from tarviz.stores._temporary import make_temporary, remove_stale
-from tarviz.stores.base import READ, OneSink, Sink, Stat, Store, Stream, already_there, errors_as, read_at, send_file
+from tarviz.stores.base import READ, OneSink, Sink, Stat, Store, Stream, already_there, errors_as, read_at, send_file, skip
 from tarviz.stores.paths import nearest
 
 _TEMPORARY = ".tmp-"
@@ -65,7 +65,7 @@ class FileStore(Store):
         file = open(fd, "rb", buffering=0)  # noqa: SIM115  (closed by the stream)
         try:
             stream = _FileStream(file, _stat(url, status))
-            stream.skip(offset)
+            stream.seek(offset)
         except BaseException:
             file.close()
             raise
@@ -160,11 +160,11 @@ class _FileStream(Stream):
             with suppress(OSError):  # a pipe
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_SEQUENTIAL)
 
-    def skip(self, offset: int) -> None:
-        if self.stat.size is not None:
+    def seek(self, offset: int) -> None:
+        if self.stat.size is None:
+            skip(self, offset)
+        else:
             self.offset = self._file.seek(offset)
-        while self.offset < offset and self.readinto(memoryview(bytearray(min(1 << 20, offset - self.offset)))):
-            pass
 
     def readinto(self, buffer: memoryview, /) -> int:
         if self._file.closed:

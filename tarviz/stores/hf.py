@@ -25,7 +25,7 @@ from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.wire import whole
 from tarviz.stores.base import OneSink, Sink, Stat, errors_as, refuse_taken
 
-_KINDS = "datasets|spaces|models|buckets"
+_KINDS = "datasets|spaces|models|kernels|buckets"
 _URL = re.compile(rf"hf://(?:({_KINDS})/)?(?!(?:{_KINDS})/)([^/@]+/[^/@]+)(?:@(refs/(?:convert|pr)/[^/]+|[^/]+))?(?:/(.*))?", re.DOTALL)
 _NEXT = re.compile(r'<([^>]+)>;\s*rel="next"')
 _STATUS = re.compile(r"\bHTTP status \w+ error \((\d{3})\b")  # as hf_xet tells it

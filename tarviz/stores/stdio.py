@@ -13,7 +13,7 @@ from typing import BinaryIO, ClassVar, NoReturn, cast
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file
+from tarviz.stores.base import OneSink, Sink, Stat, Store, Stream, errors_as, send_file, skip
 
 _DASH = URL("-")
 
@@ -32,8 +32,7 @@ class StdioStore(Store):
         if source.isatty():
             raise UsageError("standard input is a terminal.", hint="Pipe a tar into it: cat a.tar | tarviz ls -")
         stream = _StdinStream(source)
-        while stream.offset < offset and stream.readinto(memoryview(bytearray(min(1 << 20, offset - stream.offset)))):
-            pass
+        skip(stream, offset)
         return stream
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:

@@ -78,10 +78,11 @@ def matching(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(_RULES.get(part) or re.escape(part) for part in _STARS.split(pattern)), re.DOTALL)
 
 
-def natural(name: str) -> list[tuple[int, float, str]]:
+def natural(name: str) -> list[tuple[float, str]]:
     """Sort key that puts `a2` before `a10`.
 
     >>> sorted(["a10.tar", "a2.tar"], key=natural)
     ['a2.tar', 'a10.tar']
     """
-    return [(0, int(part) if len(part) < 300 else math.inf, part) if part.isdigit() else (1, 0, part) for part in _NUMBERS.split(name)]
+    parts = _NUMBERS.split(name)  # text and digits in turn
+    return [(int(part) if len(part) < 300 else math.inf, part) if at % 2 else (0, part) for at, part in enumerate(parts)]

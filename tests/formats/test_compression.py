@@ -6,6 +6,8 @@ import bz2
 import gzip
 import io
 import lzma
+import subprocess
+import sys
 import zlib
 
 import pytest
@@ -13,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarviz.formats.compression import Inflater, kind
-from tarviz.model.errors import DataError, LimitError
+from tarviz.model.errors import DataError, LimitError, MissingPackageError
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -85,7 +87,23 @@ class TestGzip:
         assert ("E_CORRUPT_COMPRESSED", TEXT) == (caught.value.code, bytes(out))
 
     def test_a_source_without_a_byte_is_at_its_end(self):
-        assert 0 == Inflater(Source(b""), "gzip").readinto(memoryview(bytearray(9)))
+        reader = Inflater(Source(b""), "gzip")
+
+        assert [0, 0] == [reader.readinto(memoryview(bytearray(9))) for _ in range(2)]
+
+    def test_a_name_without_an_end_is_refused(self):
+        with pytest.raises(DataError, match=r"E_CORRUPT_COMPRESSED.*unterminated name"):
+            inflate(b"\x1f\x8b\x08\x08" + bytes(6) + b"n" * (3 << 19))
+
+    def test_another_method_than_deflate_is_refused(self):
+        with pytest.raises(DataError, match="compression method 7, not deflate"):
+            inflate(b"\x1f\x8b\x07" + bytes(20))
+
+    def test_zeros_behind_it_are_no_bytes_of_another_kind(self):
+        reader = Inflater(Source(gzip.compress(b"abc") + bytes(700)), "gzip")
+
+        assert [3, 0] == [reader.readinto(memoryview(bytearray(9))) for _ in range(2)]
+        assert reader.trailing is None
 
     def test_bytes_behind_the_last_stream_are_placed(self):
         data = gzip.compress(b"abc")
@@ -125,3 +143,34 @@ def test_a_gzip_header_may_hold_every_field_of_its_standard():
 
     assert TEXT == inflate(checked + plain[10:])
     assert TEXT + TEXT == inflate(plain + checked + plain[10:])
+    for step in (1, 3, 11):
+        assert TEXT == inflate(checked + plain[10:], step=step)
+
+
+@pytest.mark.parametrize("step", [1, 5, 1 << 20])
+@pytest.mark.parametrize("padding", [4, 8, 4096])
+def test_zeros_may_stand_behind_streams_of_xz(step, padding):
+    """The .xz file format, 2.2: stream padding, a multiple of four."""
+    packed = lzma.compress(b"one") + bytes(padding) + lzma.compress(b"two") + bytes(padding)
+    reader = Inflater(Source(packed, step), "xz")
+    pieces, buffer = [], bytearray(100)
+    while count := reader.readinto(memoryview(buffer)):
+        pieces.append(bytes(buffer[:count]))
+
+    assert (b"onetwo", None) == (b"".join(pieces), reader.trailing)
+
+
+def test_without_isal_the_standard_library_inflates_the_same():
+    code = "import io, sys; sys.modules['isal'] = None; from tarviz.formats.compression import Inflater\n"
+    code += "buffer = bytearray(9); reader = Inflater(io.BytesIO(sys.stdin.buffer.read()), 'gzip')\n"
+    code += "print(reader.readinto(memoryview(buffer)), bytes(buffer[:3]), reader.readinto(memoryview(buffer)))"
+    done = subprocess.run([sys.executable, "-c", code], input=gzip.compress(b"abc"), capture_output=True, check=True)
+
+    assert b"3 b'abc' 0\n" == done.stdout
+
+
+def test_without_zstandard_the_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+
+    with pytest.raises(MissingPackageError, match="zstandard"):
+        Inflater(Source(b""), "zstd")

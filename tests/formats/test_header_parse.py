@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tarviz.formats import pax
+from tarviz.formats import header_parse, pax
 from tarviz.model.errors import DataError, TarvizWarning
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
+from tests.read import tars
+from tests.read.tars import END, member, raw
 
 DEEP = f"{'d' * 90}/{'e' * 50}"
 
@@ -89,3 +91,94 @@ def test_a_time_in_base_256_is_read_with_care(tmp_path: Path, time: float, count
 
     assert count == len(found)
     assert {"W_MTIME": count} == run.report.counts()
+
+
+def pax_sparse(version: str, pieces: list[tuple[int, int]], size: int, stored: bytes) -> bytes:
+    """`a.bin`, sparse as GNU tar has it in PAX headers of this version."""
+    numbers = [b"%d" % number for piece in pieces for number in piece]
+    if version == "0.0":
+        words = [(b"GNU.sparse.offset", b"GNU.sparse.numbytes")[at % 2] for at in range(len(numbers))]
+        return tars.pax((b"GNU.sparse.size", b"%d" % size), *zip(words, numbers, strict=True)) + member("a.bin", stored)
+    if version == "0.1":
+        return tars.pax((b"GNU.sparse.size", b"%d" % size), (b"GNU.sparse.map", b",".join(numbers))) + member("a.bin", stored)
+    head = b"%d\n" % len(pieces) + b"".join(b"%b\n" % number for number in numbers)
+    words = [(b"major", b"1"), (b"minor", b"0"), (b"name", b"a.bin"), (b"realsize", b"%d" % size)]
+    records = [(b"GNU.sparse." + word, value) for word, value in words]
+    return tars.pax(*records) + member("GNUSparseFile.0/a.bin", head + bytes(-len(head) % 512) + stored)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 63, 200])
+@pytest.mark.parametrize("version", ["0.0", "0.1", "1.0"])
+def test_a_sparse_file_of_each_version_is_what_tarfile_makes_of_it(make, version: str, count: int):
+    pieces = [(7 + number * 100, 1 + number % 5) for number in range(count)]
+    stored = (bytes(range(1, 252)) * 3)[: sum(length for _, length in pieces)]
+    path = make(pax_sparse(version, pieces, 7 + count * 100, stored) + member("b.bin", b"next") + END)
+
+    found = [bytes(record["bin"]) for record in stream.records(path)]
+    if count:  # tarfile takes an empty map of 0.0 and 0.1 for none
+        with tarfile.open(path) as tar:
+            assert [tar.extractfile(name).read() for name in tar.getnames()] == found
+    assert [7 + count * 100, 4] == [len(payload) for payload in found]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (tars.pax((b"GNU.sparse.size", b"x"), (b"GNU.sparse.map", b"0,1")) + member("a.bin", b"1"), "an impossible size"),
+        (tars.pax((b"GNU.sparse.size", b"%d" % (2**62 + 1)), (b"GNU.sparse.map", b"0,1")) + member("a.bin", b"1"), "an impossible size"),
+        (tars.pax((b"GNU.sparse.size", b"9"), (b"GNU.sparse.map", b"0,1,2")) + member("a.bin", b"1"), "not a list of numbers in pairs"),
+        (pax_sparse("1.0", [], 9, b"").replace(b"0\n\0", b"x\n\0"), "begins with b'x', which is not a count"),
+        (pax_sparse("1.0", [], 9, b"").replace(b"0\n\0", b"9\n\0"), "goes on after the member's end"),
+        (raw("a.bin", 0, b"S"), None),
+    ],
+    ids=["no size", "too large", "odd", "no count", "too short", "old GNU without a map"],
+)
+def test_a_sparse_map_that_cannot_be_is_refused(make, data: bytes, said: str | None):
+    path = make(data + bytes(512) + END)
+
+    if said is None:
+        assert [b""] == [bytes(record["bin"]) for record in stream.records(path)]
+        return
+    with pytest.raises(DataError, match=f"E_SPARSE.*{said}"):
+        list(stream.records(path))
+
+
+def test_an_old_gnu_sparse_file_has_a_size(make):
+    header = bytearray(raw("a.bin", 0, b"S"))
+    header[483:486] = b"99z"
+    header[148:156] = b" " * 8
+    header[148:156] = b"%06o\0 " % sum(header)
+
+    with pytest.raises(DataError, match=r"E_SPARSE.*the sparse file's size is b'99z"):
+        list(stream.records(make(bytes(header) + END)))
+
+
+@pytest.mark.parametrize("version", ["0.0", "1.0"])
+def test_a_map_of_very_many_pieces_is_refused(make, monkeypatch, version: str):
+    path = make(pax_sparse(version, [(number, 1) for number in range(5)], 5, b"12345") + END)
+    monkeypatch.setattr(header_parse, "MAX_PIECES", 5)
+
+    assert [b"12345"] == [bytes(record["bin"]) for record in stream.records(path)]
+    monkeypatch.setattr(header_parse, "MAX_PIECES", 4)
+    with pytest.raises(DataError, match="E_SPARSE"):
+        list(stream.records(path))
+
+
+@pytest.mark.skipif(not shutil.which("tar"), reason="no tar here")
+def test_so_is_one_of_an_old_gnu_file(tmp_path: Path, monkeypatch):
+    sparse_tar(tmp_path, 26)
+    monkeypatch.setattr(header_parse, "MAX_PIECES", 20)
+
+    with pytest.raises(DataError, match=r"E_SPARSE.*more than 20 pieces"):
+        list(stream.records(tmp_path / "a.tar"))
+
+
+@pytest.mark.parametrize("time", [b"yesterday", b"nan", b"-1e400", b"99999999999999"])
+def test_a_pax_time_that_is_none_is_warned_of(make, time: bytes):
+    run = stream.records(make(tars.pax((b"mtime", time)) + member("a.bin", b"1") + END))
+    with pytest.warns(TarvizWarning, match="W_MTIME"):
+        assert [b"1"] == [bytes(record["bin"]) for record in run]
+
+    assert [("W_MTIME", 0, f"the time {time.decode()} is outside the calendar.")] == [
+        (fault.code, fault.offset, fault.message) for fault in run.report.warnings
+    ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +14,9 @@ from hypothesis import given
 from tarviz.formats.index import ShardIndex, parse_dali
 from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import URL
+from tarviz.read.chosen import subset
 from tarviz.read.shard_index import shard_index
-from tarviz.read.stream import ReadOptions
+from tarviz.read.stream import ReadOptions, ReadReport, blocks
 from tarviz.testing.strategies import records, shard
 from tests.read.tars import END, member, pax
 
@@ -88,3 +91,55 @@ class TestDali:
     def test_other_text_is_refused(self, text: str):
         with pytest.raises(DataError, match="E_INDEX"):
             parse_dali(text)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("v1.2 2\njpg 1 2 a\n", "promises 2 records and holds 1."),
+            ("v1.2 2\njpg 1 2 a\njpg 1 2\n", "line 3 of the DALI index has 3 words, not a multiple of 4."),
+            ("v1.0 2 x\n", "begins with 'v1.2 COUNT', this with 'v1.0 2 x'."),
+        ],
+    )
+    def test_the_line_and_what_is_wrong_there_are_said(self, text: str, said: str):
+        with pytest.raises(DataError) as caught:
+            parse_dali(text)
+
+        assert caught.value.message.endswith(said)
+
+    def test_lines_without_a_word_are_passed_over(self):
+        assert [[("jpg", 512, 10, None)]] == parse_dali("v1.0 1\n\njpg 512 10\n\n")
+
+
+class TestBlocks:
+    @pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
+    @pytest.mark.parametrize("rows", [[0, 1, 2, 3], [1, 3]], ids=["all", "some"])
+    def test_a_block_is_what_reading_the_shard_gives(self, make: Callable[..., Path], rows: list[int]):
+        path = make(b"".join(member(f"{number}.a", b"%d" % number) + member(f"{number}.B", b"xy") for number in range(4)))
+        data = path.read_bytes()
+        index = of(path, strict=False)
+        (whole,) = blocks(str(path), ReadOptions(strict=False), report=ReadReport())
+        index = index if len(rows) == 4 else subset(index, np.array(rows))
+        made, bare = index.block("s", 0, len(rows), memoryview(data), 0), index.block("s", 0, len(rows))
+
+        expected = [(b"%d" % n, {"a": b"%d" % n, "b": b"xy"}) for n in rows]
+        for block in (made, replace(bare, data=memoryview(data))):
+            assert expected == [(key, dict(record.items())) for key, record in zip(block.keys, block, strict=True)]
+        assert (whole.exts, rows[0]) == (made.exts, made.first)
+        assert len(rows) - 1 == made.pending
+        assert [b"%d" % n for n in rows] == pickle.loads(pickle.dumps(made.keys))
+
+    def test_its_keys_are_a_list_made_when_looked_at(self, make: Callable[..., Path]):
+        index = of(make(b"".join(member(f"{number}.a", b"1") for number in range(6)) + END))
+        keys = index.block("s", 1, 5).keys
+
+        assert (4, b"1", b"4", [b"2", b"3"], [b"4", b"2"]) == (len(keys), keys[0], keys[-1], keys[1:3], keys[::-2])
+        with pytest.raises(IndexError):
+            keys[4]
+
+    def test_part_of_one_lies_where_it_does_in_the_shard(self, make: Callable[..., Path]):
+        path = make(b"".join(member(f"{number}.a", b"%d" % number) for number in range(4)) + END)
+        begin, end = of(path).span(1)[0], of(path).span(2)[1]
+        block = of(path).block("s", 1, 3, memoryview(path.read_bytes()[begin:end]), begin)
+
+        assert (1, begin, [b"1", b"2"], -1) == (block.first, block.base, [bytes(record["a"]) for record in block], block.pending)
+        assert [1024, 2048] == block.members.start.tolist()

@@ -74,14 +74,14 @@ class TestGrouper:
     @pytest.mark.parametrize(("policy", "kept"), [("first", 512), ("last", 1536)])
     def test_a_field_that_is_there_twice_is_settled_as_asked(self, policy, kept):
         records, grouper = grouped([("a", "jpg"), ("a", "JPG"), ("b", "cls")], duplicates=policy)
-        settled, problem = grouper.settle(records, 2)
+        settled, problem = grouper.settle(records)
 
         assert problem is None
-        assert [kept, 2560] == settled.members.data.tolist()
+        assert ([kept, 2560], 1) == (settled.members.data.tolist(), grouper.twice)
 
     def test_a_field_that_is_there_twice_is_an_error_otherwise(self):
         records, grouper = grouped([("z", "cls"), ("a", "jpg"), ("a", "jpg")])
-        settled, problem = grouper.settle(records, 2)
+        settled, problem = grouper.settle(records)
 
         assert problem is not None
         assert ("E_DUP_FIELD", "a", 2048) == (problem.code, problem.key, problem.offset)

@@ -24,8 +24,7 @@ from tarviz import stores
 from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
-from tarviz.outputs import TAR_END, Names, Output, Outputs, Spans, manifest_url, proven, read_manifest, tar_header, tar_member
-from tarviz.read import stream
+from tarviz.outputs import TAR_END, Names, Output, Outputs, manifest_url, proven, read_manifest, tar_header, tar_member
 from tests.conftest import wait_until
 
 
@@ -389,56 +388,10 @@ class TestTarHeader:
             b"/"
         )
 
-    def test_links_and_folders(self):
-        data = tar_header("d/", 0, type="dir", mode=0o755) + tar_header("d/l", 0, type="symlink", link="t" * 150) + bytes(1024)
-
-        with tarfile.open(fileobj=io.BytesIO(data)) as tar:
-            folder, link = tar.getmembers()
-
-        assert folder.isdir()
-        assert "t" * 150 == link.linkname
-
     @pytest.mark.parametrize(("name", "size"), [("a\0b", 1), ("", 1), ("a", -1)])
     def test_what_no_tar_can_hold_is_refused(self, name, size):
         with pytest.raises(UsageError):
             tar_header(name, size)
-
-
-class TestSpans:
-    @staticmethod
-    def make(path: Path) -> None:
-        with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
-            for at in range(30):
-                if at == 7:
-                    folder = tarfile.TarInfo("folder")
-                    folder.type = tarfile.DIRTYPE
-                    tar.addfile(folder)
-                for ext in ("jpg", "cls"):
-                    info = tarfile.TarInfo(f"{'long' * 30 if at % 5 == 0 else 'k'}{at:02d}.{ext}")
-                    info.size = at * 40
-                    tar.addfile(info, io.BytesIO(bytes([at]) * info.size))
-
-    def test_records_are_copied_byte_for_byte(self, tmp_path):
-        self.make(tmp_path / "a.tar")
-        with outputs(tmp_path / "b-{}.tar", max_size=20_000, ending=TAR_END) as run:
-            for block in stream.blocks(URL(str(tmp_path / "a.tar"))):
-                run.add(Spans(block))
-
-        assert 1 < len(run.done)
-        assert all(each.bytes <= 20_000 and each.bytes == os.path.getsize(each.url) for each in run.done)
-        expected = [(record.key, {ext: bytes(data) for ext, data in record.items()}) for record in stream.records(str(tmp_path / "a.tar"))]
-        found = [(record.key, dict(record.items())) for record in stream.records([each.url for each in run.done])]
-        assert expected == found
-
-    def test_chosen_records_in_another_order(self, tmp_path):
-        self.make(tmp_path / "a.tar")
-        (block,) = stream.blocks(URL(str(tmp_path / "a.tar")))
-        with outputs(tmp_path / "b.tar", ending=TAR_END) as run:
-            run.add(Spans(block, np.array([8, 7, 20, 6])))
-
-        assert [block.keys[at].decode() for at in (8, 7, 20, 6)] == [record.key for record in stream.records(run.done[0].url)]
-        with tarfile.open(run.done[0].url) as tar:
-            assert 8 == len(tar.getmembers())
 
 
 class TestOutput:

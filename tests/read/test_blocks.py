@@ -31,7 +31,7 @@ class TestCut:
         ]
 
         assert [(n, key.encode(), fields) for n, (key, fields) in enumerate(numbered(10))] == found
-        assert 10 == run.count
+        assert 10 == run.walker.records
         assert len(TEN) == run.bytes
 
     @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ class TestCut:
         lengths = [len(block.data) for block in run]
 
         assert most - (2 << 20) < max(lengths) <= most
-        assert (24 << 20) // payload == run.count
+        assert (24 << 20) // payload == run.walker.records
 
     def test_payloads_are_views_of_the_buffer(self):
         (block,) = blocks(TEN)
@@ -78,8 +78,8 @@ class TestEnd:
         run = blocks(member("README", b"1") + member("a.txt", b"2") + bytes(b"x" * 512) + member("b.txt", b"3") + END, on_error="skip")
         list(run)
 
-        assert "W_NO_KEY" in [note.code for note in run.notes]
-        assert ["E_CHECKSUM"] == [fault.code for fault in run.skipped]
+        assert "W_NO_KEY" in [note.code for note in run.walker.notes]
+        assert ["E_CHECKSUM"] == [fault.code for fault in run.walker.skipped]
 
     def test_nothing_comes_after_it_is_closed(self):
         run = blocks(TEN, block_size=4096)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tarviz.model.errors import ChangedError
+from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL
 from tarviz.read.chosen import Chosen, blocks, numbers, runs, sound_index, subset, version
 from tarviz.read.shard_index import shard_index
@@ -100,3 +100,12 @@ class TestSubset:
 def test_runs_are_neighbours():
     assert [(1, 4), (7, 8), (9, 11)] == list(runs(np.array([1, 2, 3, 7, 9, 10])))
     assert [] == list(runs(np.zeros(0, np.int64)))
+
+
+def test_a_choice_is_shown_by_its_condition():
+    assert "'key in (…)'" == repr(Chosen("key in (…)", {}, {}))
+
+
+def test_records_of_a_stream_cannot_be_numbered_before_they_are_read():
+    with pytest.raises(UsageError, match="cannot be counted before they are read"):
+        numbers(URL("-"), ReadOptions(where=Chosen("cls = 3", {}, {}, frozenset(["-"]))))

@@ -84,3 +84,12 @@ def test_what_says_where_a_record_is_refuses_to_gather(make: Callable[..., Path]
         pytest.importorskip("duckdb", reason="duckdb is not installed")
     with pytest.raises(UsageError, match=r"side by side.*tarviz sort"):
         getattr(tarviz, door)(make(APART), group="shard")
+
+
+def test_a_shard_that_cannot_be_gathered_is_left_out_where_damage_is_skipped(make: Callable[..., Path]):
+    bad = make(member("a.txt", b"1") + member("b.txt", b"2") + member("a.txt", b"3") + END, "bad.tar")
+    good = make(member("c.txt", b"4") + member("d.txt", b"5") + member("c.cls", b"6") + END, "good.tar")
+    run = stream.records([bad, good], group="shard", on_error="skip")
+
+    assert ["c", "d"] == [record.key for record in run]
+    assert [("E_DUP_FIELD", str(bad), "a")] == [(fault.code, fault.shard, fault.key) for fault in run.report.skipped]

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import ChangedError, DataError
+from tarviz.model.errors import ChangedError, DataError, StoreError
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.headers import MemberListing, header_steps
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.testing.faults import FaultServer
+from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tests.read.tars import END, member, pax, raw
 
 
@@ -192,3 +192,37 @@ class TestStream:
                 url, before = URL(server.put("/a.tar", data)), server.sent
                 assert 6 == sum(len(run) for run in stream.members(url))
                 assert whole == (server.sent - before > len(data) / 2)
+
+
+@pytest.mark.parametrize("size", [600, 100_000])
+def test_names_that_are_no_utf_8_are_warned_of_at_their_place(make: Callable[..., Path], size: int):
+    """In windows, and where each header is read by itself."""
+    parts = [member(b"%03d\xff.bin" % number if number % 7 == 3 else b"%03d\xc3\xa4.bin" % number, bytes(size)) for number in range(40)]
+    path, report = make(b"".join(parts) + END), ReadReport()
+
+    assert 40 == sum(len(run) for run in stream.members(path, report=report))
+    assert [("W_NAME_ENCODING", number * len(parts[0]), f"{number:03d}\udcff.bin") for number in range(3, 40, 7)] == [
+        (fault.code, fault.offset, fault.member) for fault in report.warnings
+    ]
+
+
+def test_a_shard_that_is_gone_behind_its_first_headers_is_the_error_of_its_server(make: Callable[..., Path]):
+    data = b"".join(member(f"{number:03d}.bin", bytes(9000)) for number in range(900)) + END
+    with FaultServer() as server:
+        url = server.put("/a.tar", data, plan=[Fault(cut=1000), Fault(status=403, times=ALWAYS)])
+
+        with pytest.raises(StoreError, match="E_AUTH"):
+            list(stream.members(url))
+        server.put("/a.tar", data, plan=[Fault(cut=100_000), Fault(status=403, times=ALWAYS)])
+        with pytest.raises(StoreError, match="E_AUTH"):
+            stream.index(url, cache=False)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="the system does not tell what is open")
+def test_no_file_stays_open(make: Callable[..., Path]):
+    path = make(b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(300)) + END)
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert 300 == sum(len(run) for run in stream.members(path))
+
+    assert before == len(os.listdir("/proc/self/fd"))

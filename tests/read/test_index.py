@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from tarviz.formats.index import ShardIndex
-from tarviz.model.errors import DataError
+from tarviz.model.errors import ChangedError, DataError
 from tarviz.read import stream
+from tarviz.read.picked import picked
 from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import numbered, shard
 
@@ -105,3 +107,72 @@ class TestDamagedFile:
                 ShardIndex.load(data[:length])
 
         assert padding < 60
+
+
+class TestNumbers:
+    def test_they_count_over_all_shards_and_from_the_end(self, tmp_path: Path):
+        for name, first in (("a", 0), ("b", 3)):
+            (tmp_path / f"{name}.tar").write_bytes(shard([(f"k{first + n}", {"txt": b"%d" % (first + n)}) for n in range(3)]))
+        index = stream.index(tmp_path, cache=False)
+
+        assert [f"k{n}" for n in (0, 5, 5, 0)] == [index[at].key for at in (0, 5, -1, -6)]
+        parts = (slice(1, 4), slice(5, 2, -2), slice(6, 9))
+        assert [["k1", "k2", "k3"], ["k5", "k3"], []] == [[record.key for record in index[at]] for at in parts]
+        assert [(0, 2), (1, 0)] == [index.locate(number) for number in (2, 3)]
+        assert (4, None, True, False, False) == (index.find("k4"), index.find("k9"), "k4" in index, "k9" in index, 4 in index)
+        for at in (6, -7):
+            with pytest.raises(IndexError, match=f"record {at} of 6"):
+                index[at]
+        with pytest.raises(KeyError, match="k9"):
+            index["k9"]
+
+    def test_it_says_what_it_holds(self, tmp_path: Path):
+        (tmp_path / "a.tar").write_bytes(shard([("a", {"txt": b"1", "cls": b"2"}), ("b", {"txt": b"3"})]))
+        told = []
+        index = stream.index(tmp_path / "a.tar", cache=False, progress=lambda *done: told.append(done))
+
+        assert "<Index of 2 records in 1 shard(s): txt ×2, cls ×1>" == repr(index)
+        assert [(1, 1)] == told
+        record = index["a"]
+        assert (2, ["txt", "cls"], 0, False) == (len(record), list(record), record.index, record.pending)
+        assert [("a.txt", 1), ("a.cls", 1)] == [(each.name, each.size) for each in record.members]
+
+
+class TestWithoutAVersion:
+    """A server that names no version of a shard that is shorter by now."""
+
+    @pytest.mark.parametrize("read", [lambda index: index[7], lambda index: list(together(index, [6, 7]))], ids=["one", "several"])
+    def test_a_record_that_is_not_there_any_more_is_no_part_of_one(self, read):
+        data = shard([(f"k{number}", {"bin": bytes(4000)}) for number in range(8)])
+        with FaultServer() as server:
+            url = server.put("/a.tar", data, etag=None, modified=None)
+            index = stream.index(url, cache=False)
+            server.put("/a.tar", data[: index.shards[0].span(7)[0] + 3000], etag=None, modified=None)
+
+            with pytest.raises(ChangedError, match=r"shorter than when it was indexed.*Index it again") as caught:
+                read(index)
+        assert url == caught.value.shard
+
+    @pytest.mark.parametrize("read", [lambda index: index[7], lambda index: list(together(index, [6, 7]))], ids=["one", "several"])
+    def test_the_padding_of_the_last_one_may_lack(self, read):
+        data = shard([(f"k{number}", {"bin": bytes(4000)}) for number in range(8)])
+        with FaultServer() as server:
+            url = server.put("/a.tar", data, etag=None, modified=None)
+            index = stream.index(url, cache=False)
+            server.put("/a.tar", data[: index.shards[0].span(7)[0] + 512 + 4000], etag=None, modified=None)
+
+            assert read(index)
+
+
+def together(index: stream.Index, numbers: list[int]):
+    return picked(index.urls[0], index.shards[0], numbers, index.options, stream.ReadReport())
+
+
+def test_a_packed_shard_with_fewer_records_than_its_index_is_said(tmp_path: Path):
+    path = tmp_path / "a.tar.xz"
+    path.write_bytes(lzma.compress(shard(numbered(20))))
+    index = stream.index(path, cache=False)
+    path.write_bytes(lzma.compress(shard(numbered(5))))
+
+    with pytest.raises(ChangedError, match="fewer records than when it was indexed"):
+        index[17]

@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 import tarviz
+from tarviz import stores
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
 from tarviz.read import indexed, stream
+from tarviz.read.shard_index import keep_index, shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.testing.strategies import shard
 
 
 @pytest.fixture(params=["ustar", "pax", "with folders", "long names"])
@@ -96,3 +99,17 @@ class TestChanges:
         assert indexed.usable_index(URL(str(place)), ReadOptions()) is None
         assert indexed.usable_index(URL("-"), ReadOptions()) is None
         assert 1 == len(listed(indexed.blocks(URL(str(place)), ReadOptions(), ReadReport())))
+
+
+def test_an_index_that_names_more_than_there_is_never_waits_for_it(tmp_path: Path) -> None:
+    """As of a file that was indexed under the version of a longer one."""
+    records = [(f"k{number}", {"bin": bytes(3000)}) for number in range(9)]
+    (tmp_path / "long.tar").write_bytes(shard(records))
+    (tmp_path / "short.tar").write_bytes(shard(records[:5]))
+    url, options = URL(str(tmp_path / "short.tar")), ReadOptions()
+    longer = shard_index(URL(str(tmp_path / "long.tar")), options, cache=False)
+    assert longer is not None
+    keep_index(stores.of(url).stat(url), options, longer)
+
+    with pytest.raises(ChangedError, match="shorter than when it was indexed"):
+        list(indexed.blocks(url, options, ReadReport()))

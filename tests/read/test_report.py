@@ -34,13 +34,13 @@ def test_reports_are_added_up():
 
 
 def test_each_fault_is_taken_once_and_each_code_is_warned_of_once():
-    report, met = ReadReport(), SimpleNamespace(notes=[Fault("W_ONE", "a")], skipped=[], bytes=5)
-    noted = Noted(report)
+    report, met = ReadReport(), SimpleNamespace(notes=[Fault("W_ONE", "a")], skipped=[])
+    noted = Noted(report, met)
     with pytest.warns(TarvizWarning, match="W_ONE"):
-        noted.take(met)
+        noted.take(5)
     met.notes.append(Fault("W_ONE", "b"))
-    met.bytes = 7
-    noted.take(met)  # a second warning would be an error
+    met.skipped.append(Fault("W_ONE", "c"))
+    noted.take(7)  # a second warning would be an error
 
-    assert ["a", "b"] == [fault.message for fault in report.warnings]
+    assert (["a", "b"], ["c"]) == ([fault.message for fault in report.warnings], [fault.message for fault in report.skipped])
     assert 7 == report.bytes

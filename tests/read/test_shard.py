@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 
 import pytest
 
@@ -15,6 +16,7 @@ from tarviz.read.shard import Shard, adjacent_blocks
 from tarviz.read.shard_index import entered_blocks, entry
 from tarviz.stores.base import Stat, Stream
 from tarviz.testing.strategies import numbered, shard
+from tests.read.tars import END, member
 
 
 @pytest.fixture
@@ -56,6 +58,9 @@ def test_an_entry_is_the_byte_and_number_of_a_record(data, tmp_path):
         adjacent_blocks(url, options, ReadReport(), 7, 9, entry=(place, number))
     )
     assert (0, 0) == entry(url, options, 0) == entry(url, options, 21)
+    place, number = entry(url, options, 20)
+    assert (20, bytes(len(data) - place)) == (number, data[place:])
+    assert [] == keys(adjacent_blocks(url, options, ReadReport(), 20, entry=(place, number)))
 
 
 def test_a_packed_shard_is_read_from_its_front_and_cut(data, tmp_path):
@@ -83,3 +88,14 @@ def test_a_shard_whose_first_bytes_do_not_come_is_closed(monkeypatch):
         Shard(URL("memory://a.tar"))
 
     assert Broken.closed
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_what_lies_behind_the_last_record_wanted_is_not_read(tmp_path, packed):
+    data = b"".join(member(f"{number:03d}.bin", random.Random(number).randbytes(100_000)) for number in range(200)) + END
+    (tmp_path / "a.tar").write_bytes(gzip.compress(data, 1) if packed else data)
+    report = ReadReport()
+    found = [record.key for block in adjacent_blocks(URL(str(tmp_path / "a.tar")), ReadOptions(), report, 1, 3) for record in block]
+
+    assert (["001", "002"], 2, 1) == (found, report.records, report.shards)
+    assert report.bytes < len(data) / 2

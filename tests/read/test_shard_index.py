@@ -221,3 +221,42 @@ class TestKept:
         for name in ("a.tar", f"{place}/a.tar"):
             (found,) = tarviz.index(name).shards
             assert name == found.error["shard"]
+
+    def test_it_is_kept_for_a_version_and_these_rules_alone(self, place):
+        write_shard("a.tar", [("a.b", {"c.txt": b"1"})])
+        for options in ({}, {"key_split": "last-dot"}, {"duplicates": "last"}, {"concatenated": True}):
+            tarviz.index("a.tar", **options)
+            tarviz.index("a.tar", **options)
+
+        assert 4 == len(list((place / "cache" / "index").glob("*.tvi")))
+
+    def test_one_that_cannot_be_kept_is_no_error_and_leaves_nothing(self, place, caplog):
+        write_shard("a.tar", [("a", {"txt": b"1"})])
+        tarviz.index("a.tar")
+        (kept,) = (place / "cache" / "index").iterdir()
+        kept.unlink()
+        kept.mkdir()
+
+        with caplog.at_level("INFO"):
+            assert ["a"] == list(tarviz.index("a.tar").keys())
+        assert [kept] == list((place / "cache" / "index").iterdir())
+        assert "index not cached" in caplog.text
+
+    def test_one_of_another_shard_under_its_name_is_made_anew(self, place):
+        write_shard("a.tar", [("a", {"txt": b"1"})])
+        write_shard("b.tar", [("b", {"txt": b"1"})])
+        files = {}
+        for name in ("a.tar", "b.tar"):
+            tarviz.index(name)
+            (files[name],) = set((place / "cache" / "index").iterdir()) - set(files.values())
+        files["b.tar"].replace(files["a.tar"])
+
+        assert ["a"] == list(tarviz.index("a.tar").keys())
+
+    def test_of_a_shard_without_a_version_none_is_kept(self, place):
+        write_shard("a.tar", [("a", {"txt": b"1"})])
+        with FaultServer() as server:
+            url = server.put("/a.tar", place / "a.tar", etag=None, modified=None)
+            assert ["a"] == list(tarviz.index(url).keys())
+
+        assert not (place / "cache" / "index").exists()

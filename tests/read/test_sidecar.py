@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import gzip
 import random
 from pathlib import Path
 
@@ -10,7 +12,8 @@ import pytest
 import tarviz
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL
-from tarviz.read import sidecar
+from tarviz.read import sidecar, stream
+from tarviz.read.picked import picked
 from tarviz.samples import write_shard
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 
@@ -161,6 +164,33 @@ class TestLies:
         with pytest.raises(DataError, match=r"a\.idx does not fit the shard: record 101 is not where it says.*take it away") as caught:
             index["d/0x01"]
         assert ("E_INDEX", url) == (caught.value.code, caught.value.shard)
+
+    def test_records_picked_by_number_are_held_against_it_too(self, server, shard):
+        text = shard.with_suffix(".idx").read_text().replace("d/0101.bin", "d/0x01.bin").replace("d/0101.cls", "d/0x01.cls")
+        url = server.put("/a.tar", shard)
+        server.put("/a.idx", text.encode())
+        index = tarviz.index(url, cache=False)
+        take = functools.partial(picked, url, index.shards[0], options=index.options, report=stream.ReadReport())
+
+        assert [b"100", b"102"] == [bytes(record["cls"]) for record in take([100, 102])]
+        with pytest.raises(DataError, match="record 101 is not where it says"):
+            list(take([100, 101]))
+
+    def test_a_packed_shard_by_the_name_of_a_plain_one_has_none(self, server, shard):
+        url = server.put("/a.tar", gzip.compress(shard.read_bytes(), 1))
+        server.put("/a.idx", shard.with_suffix(".idx"))
+        (found,) = tarviz.index(url, cache=False).shards
+
+        assert ("gzip", None, 200) == (found.packed, found.claimed, len(found))
+
+    def test_one_that_is_larger_than_any_is_not_fetched(self, server, shard, monkeypatch):
+        monkeypatch.setattr(sidecar, "_LARGEST", shard.with_suffix(".idx").stat().st_size - 1)
+        url = server.put("/a.tar", shard)
+        server.put("/a.idx", shard.with_suffix(".idx"))
+
+        assert tarviz.index(url, cache=False).shards[0].claimed is None
+        monkeypatch.setattr(sidecar, "_LARGEST", shard.with_suffix(".idx").stat().st_size)
+        assert tarviz.index(url, cache=False).shards[0].claimed is not None
 
     def test_a_shard_that_was_replaced_is_refused(self, server, shard, tmp_path):
         url = server.put("/a.tar", shard)

@@ -12,6 +12,7 @@ import pytest
 
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
+from tarviz.read import stream
 from tarviz.read.spans import Batch, HeldTar, intake, pieces, plain, ranges, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tests.read.tars import END, member, pax
@@ -41,6 +42,11 @@ class TestWhereBytesAre:
         assert batch.source is None
         assert 80 == len(batch)
 
+    def test_few_small_ones_too(self, make: Callable[..., Path]):
+        (batch,) = batches(make(member("a.txt", b"1") + member("b.txt", b"2") + END))
+
+        assert (None, 2) == (batch.source, len(batch))
+
     def test_a_record_with_a_sparse_member_comes_by_itself_and_unfolded(self, make: Callable[..., Path]):
         found = batches(make(member("a.bin", LARGE) + SPARSE + member("c.bin", LARGE) + END))
 
@@ -67,6 +73,14 @@ class TestChanges:
             source.read(512, 512 + len(LARGE))
         with pytest.raises(ChangedError):
             source.check()
+
+    def test_bytes_past_its_end_are_no_bytes_of_it(self, make: Callable[..., Path]):
+        source = HeldTar(URL(str(make(member("a.bin", LARGE) + END))))
+
+        assert 1024 == len(source.read(source.size - 1024, source.size))
+        with pytest.raises(ChangedError, match="shorter than its headers say") as caught:
+            source.read(source.size - 1024, source.size + 1)
+        assert source.size - 1024 == caught.value.offset
 
 
 class TestPart:
@@ -103,6 +117,22 @@ class TestPieces:
         assert given + member("a.bin", LARGE) == b"".join(
             bytes(batch.raw(*span)) for span in zip(begin.tolist(), end.tolist(), strict=True)
         )
+
+    def test_what_stands_before_the_global_header_stays(self, make: Callable[..., Path]):
+        link, of_all = member("././@LongLink", b"long/a.bin\0", b"L"), pax((b"comment", b"of all"), kind=b"g")
+        (batch,) = batches(make(link + of_all + of_all + member("x", LARGE) + END))
+        begin, end, _ = pieces(batch)
+
+        assert [(0, 1024), (3072, 3072 + 512 + len(LARGE))] == list(zip(begin.tolist(), end.tolist(), strict=True))
+        assert link + member("x", LARGE) == b"".join(bytes(batch.raw(*span)) for span in zip(begin.tolist(), end.tolist(), strict=True))
+
+    def test_some_rows_are_the_pieces_of_these(self, make: Callable[..., Path]):
+        data = member("a.bin", b"1") + pax((b"comment", b"x"), kind=b"g") + member("b.bin", b"2") + member("c.bin", b"3") + END
+        (batch,) = (Batch(block) for block in stream.blocks(str(make(data))))
+        whole = [column.tolist() for column in pieces(batch)]
+
+        assert [[column[at] for at in (1, 2)] for column in whole] == [column.tolist() for column in pieces(batch, np.array([1, 2]))]
+        assert [0, 1, 2] == whole[2]
 
     def test_ranges_that_touch_are_one(self):
         begin, end = ranges(np.array([0, 5, 9, 20]), np.array([5, 9, 12, 30]))

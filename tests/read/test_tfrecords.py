@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from contextlib import closing
 from pathlib import Path
 
@@ -136,3 +137,42 @@ class TestAsShards:
             tarviz.index(file)
         assert [] == list((tmp_path / "cache").rglob("*x.tar"))
         assert [] == list((tmp_path / "cache").rglob("*.tmp"))
+
+
+@pytest.mark.parametrize(("most", "lists"), [(1, set()), (1 << 20, {"a"})])
+def test_of_large_examples_few_are_looked_at(tmp_path, monkeypatch, most, lists):
+    """Which features are lists is told by the first of them, and no more of these than fit into memory."""
+    path = tmp_path / "a.tfrecord"
+    with path.open("wb") as file:
+        tfrecord.write(file, [example.encode({"a": [1]}), example.encode({"a": [1, 2]})])
+    monkeypatch.setattr(tfrecords, "_HEAD_BYTES", most)
+
+    assert lists == tfrecords.lists_in(URL(str(path)), ReadOptions())
+
+
+class TestKeptShards:
+    """Shards made of files count among what is derived, and go as that does."""
+
+    @pytest.fixture
+    def path(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
+        with (tmp_path / "a.tfrecord").open("wb") as file:
+            tfrecord.write(file, [example.encode({"a": [number]}) for number in range(3)])
+        return URL(str(tmp_path / "a.tfrecord"))
+
+    def test_one_that_is_asked_for_again_is_in_use(self, path):
+        (made,) = tfrecords.as_shards([path])
+        os.utime(made, (0, os.stat(made).st_mtime))
+
+        assert [made] == tfrecords.as_shards([path])
+        assert os.stat(made).st_atime > 1e9
+
+    def test_making_one_takes_away_what_is_over_the_limit(self, path, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARVIZ_CACHE_SIZE", "1")
+        old = tmp_path / "cache" / "index" / "old.tvi"
+        old.parent.mkdir(parents=True)
+        old.write_bytes(b"data")
+        os.utime(old, (0, 0))
+        (made,) = tfrecords.as_shards([path])
+
+        assert (False, True) == (old.exists(), os.path.exists(made))

@@ -260,3 +260,36 @@ class TestStates:
             list(one.walk(memoryview(data + END)[one.place :], one.place, final=True))
 
             assert ["b.txt"] == [note.member for note in one.notes if note.code == "W_DROPPED" and note.member], patience
+
+
+class TestFirst:
+    """What ends the shard is the first of several things that may."""
+
+    def test_a_field_that_is_there_twice_ends_it_before_the_damage_behind(self):
+        data = member("a.txt", b"1") + member("a.txt", b"2") + b"\x01" * 512 + OTHER + END
+        for size in range(512, len(data) + 512, 512):
+            found, _, one = walked(data, size, strict=False)
+
+            assert isinstance(one.error, DataError)
+            assert ([], "E_DUP_FIELD") == (found, one.error.code)
+
+    def test_a_source_that_fails_within_a_member_over_the_limit_is_what_is_told(self):
+        one, broken = walker(max_member_bytes=3000), StoreError("gone")
+        found = keys(list(one.walk(memoryview(RECORD + raw("b.bin", 9000) + bytes(1000)), 0, final=True, broken=broken)))
+
+        assert ([b"a"], broken) == (found, one.error)
+
+    def test_but_not_where_so_much_came_that_its_size_is_no_promise(self):
+        one = walker(max_member_bytes=3000)
+        found = keys(list(one.walk(memoryview(RECORD + raw("b.bin", 9000) + bytes(3001)), 0, final=True, broken=StoreError("gone"))))
+
+        assert [b"a"] == found
+        assert isinstance(one.error, LimitError)
+
+    @pytest.mark.parametrize("more", [0, 1])
+    def test_a_header_is_looked_for_in_a_mebibyte_behind_damage(self, more: int):
+        bad = b"\x01" * ((1 << 20) + 512 * (more - 1))
+        _, _, one = walked(RECORD + bad + OTHER + END, 1 << 16)
+
+        assert isinstance(one.error, TarvizError)
+        assert (None if more else len(RECORD + bad)) == one.error.details.get("resync_at")

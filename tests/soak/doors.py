@@ -91,7 +91,7 @@ def by_windows(data: bytes, path: Path, options: ReadOptions, size: int, *, ahea
     walker.rules = replace(walker.rules, block_size=size)
     blocks = Blocks(Windows(data, 7777), walker, ahead=ahead)
     report = ReadReport()
-    noted = Noted(report)
+    noted = Noted(report, walker)
     found: list[Any] = []
     error = None
     try:
@@ -99,7 +99,7 @@ def by_windows(data: bytes, path: Path, options: ReadOptions, size: int, *, ahea
     except TarvizError as raised:
         error = raised
     finally:
-        noted.take(blocks)
+        noted.take(blocks.bytes)
         blocks.close()
     return Outcome(found, faults(report, error))
 

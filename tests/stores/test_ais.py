@@ -6,6 +6,7 @@ import io
 import logging
 import os
 import ssl
+import sys
 import tarfile
 import threading
 from uuid import uuid4
@@ -15,7 +16,7 @@ import pytest
 import requests
 
 from tarviz import stores
-from tarviz.model.errors import ChangedError, NotFoundError, StoreError, UsageError
+from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores import ais
 from tarviz.stores._remote import upload
@@ -70,6 +71,59 @@ class TestAisStore(StoreTests):
                 store.stat(url)
 
         assert DATA == store.read(url, 0, len(DATA))
+
+    def test_a_write_that_breaks_off_leaves_nothing(self, store, folder, monkeypatch):
+        monkeypatch.setattr(upload, "PART", 100_000)
+        url = URL(f"{folder}/large.tar")
+        sink = store.create(url)
+        sink.write(DATA)
+        sink.abort()
+
+        with pytest.raises(NotFoundError):
+            store.stat(url)
+
+
+class TestUrl:
+    @pytest.mark.parametrize(
+        ("url", "address"),
+        [
+            ("ais://b/a b.tar", "/v1/objects/b/a%20b.tar?provider=ais"),
+            ("ais://@aws/b/x/a.tar", "/v1/objects/b/x/a.tar?provider=aws"),
+            ("ais://@gcp/b", "/v1/objects/b/?provider=gcp"),
+        ],
+    )
+    def test_a_bucket_of_another_cloud_is_behind_its_sign(self, url, address, monkeypatch):
+        monkeypatch.setenv("AIS_ENDPOINT", "host:51080/")
+
+        assert f"http://host:51080{address}" == AisStore().wire.access.address(URL(url), {})
+
+    @pytest.mark.parametrize("url", ["ais://@aws", "ais://@aws//a", "ais://"])
+    def test_a_url_without_a_bucket_is_refused(self, url, monkeypatch):
+        monkeypatch.setenv("AIS_ENDPOINT", "host:51080")
+
+        with pytest.raises(UsageError, match="names no bucket"):
+            AisStore().wire.access.address(URL(url), {})
+
+    def test_where_names_of_very_many_were_met_they_are_met_anew(self, monkeypatch):
+        monkeypatch.setattr(ais, "_MET", 2)
+        access = AisStore().wire.access
+        for name in "abc":
+            access.met(URL(name))
+
+        assert [False, False, True] == [access.passes(URL(name), 404, "") for name in "abc"]
+
+    def test_nothing_asked_is_nothing_sent(self, monkeypatch):
+        monkeypatch.delenv("AIS_ENDPOINT", raising=False)
+
+        assert [] == list(ais.read_members([]))
+
+    def test_what_needs_the_sdk_says_so_where_it_is_not_there(self, monkeypatch):
+        monkeypatch.setenv("AIS_ENDPOINT", "host:51080")
+        monkeypatch.setitem(sys.modules, "aistore.sdk", None)
+        ais._client.cache_clear()
+
+        with pytest.raises(MissingPackageError, match="listing and writing ais:// URLs"):
+            bucket_of(URL("ais://b/a.tar"))
 
 
 class TestArchives:
@@ -351,6 +405,11 @@ class TestChanges:
             changing.fails.append(Fail(times=2, status=400, tcode=tcode))
             assert ask(self.URLS[0])
         assert 3 <= len(clock.waits)
+
+    def test_the_sdk_bears_it_more_often_than_no_answer_at_all(self, changing):
+        changing.fails.append(Fail(times=4, status=400, tcode="ErrNoNodes"))
+
+        assert list(AisStore().list(URL("ais://b/")))
 
     def test_a_refusal_that_does_not_pass_is_told_at_once(self, changing, monkeypatch):
         store = AisStore(clock=(clock := FakeClock()))

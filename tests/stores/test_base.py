@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tarviz.model.types import URL, Buffer
-from tarviz.stores.base import Sink, Stat, Stream, fill, send_file
+from tarviz.stores.base import Sink, Stat, Stream, fill, read_at, read_into, send_file, skip, take
 
 DATA = os.urandom(3_000_000)
 
@@ -91,3 +94,102 @@ class TestSendFile:
 
 def test_the_url_of_a_stat_is_shown_without_its_secrets():
     assert "planted" not in repr(Stat(URL("https://u:planted@h/a.tar?sig=planted"), 5))
+
+
+class TestWithoutPread:
+    """As on Windows: a file is read at a place by going there, one thread at a time."""
+
+    @pytest.fixture(autouse=True)
+    def without(self, monkeypatch: pytest.MonkeyPatch):
+        for name in ("pread", "preadv"):
+            monkeypatch.delattr(os, name)
+
+    @pytest.mark.parametrize(("count", "offset"), [(10, 0), (2_000_000, 5), (100, 2_999_950), (5, 4_000_000)])
+    def test_the_bytes_are_the_same(self, tmp_path: Path, count: int, offset: int):
+        (tmp_path / "a").write_bytes(DATA)
+        buffer = bytearray(count)
+        with (tmp_path / "a").open("rb") as file:
+            assert DATA[offset : offset + count] == read_at(file.fileno(), count, offset)
+            found = read_into(file.fileno(), memoryview(buffer), offset)
+
+        assert DATA[offset : offset + count] == buffer[:found]
+
+    def test_threads_take_turns(self, tmp_path: Path):
+        (tmp_path / "a").write_bytes(DATA)
+        with (tmp_path / "a").open("rb") as file, ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda at: read_at(file.fileno(), 1000, at), range(0, 400_000, 1000)))
+
+        assert DATA[:400_000] == b"".join(found)
+
+
+class TestRefusals:
+    def test_a_pipe_that_nobody_reads_is_said(self, tmp_path: Path):
+        (tmp_path / "a").write_bytes(DATA)
+        reading, writing = os.pipe()
+        os.close(reading)
+        with (tmp_path / "a").open("rb") as source, pytest.raises(BrokenPipeError):
+            send_file(writing, source.fileno(), 0, 1000)
+        os.close(writing)
+
+    @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no such device here")
+    def test_a_full_disk_is_said_at_once_or_by_the_next_write(self, tmp_path: Path):
+        (tmp_path / "a").write_bytes(DATA)
+        with (tmp_path / "a").open("rb") as source, open("/dev/full", "wb", buffering=0) as target:
+            try:
+                assert 0 == send_file(target.fileno(), source.fileno(), 0, 1000)
+            except OSError as error:
+                assert errno.ENOSPC == error.errno
+
+    def test_another_error_than_a_refusal_is_raised(self, tmp_path: Path):
+        folder = os.open(tmp_path, os.O_RDONLY)
+        with (tmp_path / "b").open("wb") as target, pytest.raises(IsADirectoryError):
+            send_file(target.fileno(), folder, 0, 1000)
+        os.close(folder)
+
+
+def test_some_bytes_of_a_stream_are_taken():
+    class Known(Drops):
+        stat = Stat(URL("x"), 100)
+
+    class Unknown(Drops):
+        stat = Stat(URL("x"))
+
+    for kind in (Known, Unknown):
+        stream = kind(DATA[:100])
+        assert [DATA[:30], DATA[30:100], b""] == [take(stream, count) for count in (30, 500, 5)]
+    assert DATA[:100] == take(Known(DATA[:100]), 1 << 50)  # no room is made for what the object cannot hold
+
+
+def test_a_stream_is_skipped_up_to_a_byte_or_to_its_end():
+    class Known(Drops):
+        stat = Stat(URL("x"), len(DATA))
+
+    stream = Known(DATA)
+    places = []
+    for offset in (5, 5, 3, 2_500_000, 9_000_000):
+        skip(stream, offset)
+        places.append(stream.offset)
+
+    assert [5, 5, 5, 2_500_000, 3_000_000] == places
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="these calls of Linux copy from file to file")
+@pytest.mark.parametrize("refused", ["copy_file_range", "sendfile"])
+def test_where_the_kernel_refuses_one_call_the_other_copies_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str):
+    asked = []
+
+    def copy(source: int, target: int, count: int, offset: int) -> int:
+        asked.append((count, offset))
+        return os.write(target, os.pread(source, min(count, 700_000), offset))
+
+    def refuse(*_: int) -> int:
+        raise OSError(errno.ENOSYS, "not here")
+
+    monkeypatch.setattr(os, "copy_file_range", refuse if refused == "copy_file_range" else copy)
+    monkeypatch.setattr(os, "sendfile", refuse if refused == "sendfile" else lambda to, fd, at, count: copy(fd, to, count, at))
+    (tmp_path / "a").write_bytes(DATA)
+    with (tmp_path / "a").open("rb") as source, (tmp_path / "b").open("wb") as target:
+        assert 2_000_000 == send_file(target.fileno(), source.fileno(), 1000, 2_000_000)
+
+    assert DATA[1000:2_001_000] == (tmp_path / "b").read_bytes()
+    assert [(2_000_000, 1000), (1_300_000, 701_000), (600_000, 1_401_000)] == asked

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import stat
 import time
+from pathlib import Path
 
 import pytest
 
 import tarviz
 from tarviz.samples import write_shard
 from tarviz.stores import cache_files
-from tarviz.stores.cache_files import Temporary, folder_of, kept_files, trim
+from tarviz.stores.cache_files import KeptFile, Temporary, folder_of, is_kept, kept_files, oldest, stem, touch, trim
 
 
 @pytest.fixture
@@ -97,3 +98,68 @@ class TestTrim:
             assert 1 == len(tarviz.index(tmp_path / "a.tar"))
 
         assert sum(row.size for row in kept_files(folder_of("index"))) <= 20_000
+
+    def test_a_look_at_a_time_that_is_still_to_come_is_none(self, cache, monkeypatch):
+        """A clock that was set back must not keep the folder from being looked at for years."""
+        monkeypatch.setenv("TARVIZ_CACHE_SIZE", "1")
+        place = kept(folder_of("index"), "a", b"data")
+        (cache / ".trimmed").touch()
+        os.utime(cache / ".trimmed", (time.time() + 1000,) * 2)
+
+        assert [place] == [row.path for row in trim()]
+
+
+class TestOldest:
+    FILES = [KeptFile(Path(name), 100, used) for name, used in (("b", 20.0), ("a", 10.0), ("c", 30.0))]
+
+    @pytest.mark.parametrize(
+        ("limit", "before", "gone"),
+        [
+            (300, 0, ""),
+            (299, 0, "a"),
+            (200, 0, "a"),
+            (199, 0, "ab"),
+            (0, 0, "abc"),
+            (300, 10, ""),
+            (300, 10.5, "a"),
+            (300, 30, "ab"),
+            (99, 5, "abc"),
+        ],
+    )
+    def test_no_more_than_needs_to_goes(self, limit, before, gone):
+        assert [*gone] == [row.path.name for row in oldest(self.FILES, limit, before)]
+
+
+class TestIsKept:
+    def test_it_is_known_at_once_of_what_this_process_kept_and_in_a_second_of_others(self, cache, monkeypatch):
+        now = [1000.0]
+        monkeypatch.setattr(cache_files.time, "monotonic", lambda: now[0])
+        ours, others = "https://h/ours.tar", "https://h/others.tar"
+        told = [(is_kept("index", ours), is_kept("index", others))]
+        kept(folder_of("index"), stem(ours) + "v1", b"data")
+        (folder_of("index") / (stem(others) + "v1")).write_bytes(b"data")
+        told.append((is_kept("index", ours), is_kept("index", others)))
+        now[0] += 1
+        told.append((is_kept("index", ours), is_kept("index", others)))
+
+        assert [(False, False), (True, False), (True, True)] == told
+        assert not is_kept("table", ours)
+
+
+def test_a_file_that_is_used_keeps_its_time_of_change(tmp_path):
+    place = kept(tmp_path, "a", b"data", 1000)
+    before = place.stat()
+    touch(place)
+
+    assert before.st_mtime_ns == place.stat().st_mtime_ns
+    assert place.stat().st_atime > before.st_atime + 900
+    touch(tmp_path / "none")  # another process was quicker
+
+
+def test_what_is_dropped_is_gone_and_has_no_name(tmp_path):
+    temporary = Temporary(tmp_path)
+    temporary.file.write(b"data")
+    temporary.drop()
+
+    assert [] == list(tmp_path.iterdir())
+    assert temporary.file.closed

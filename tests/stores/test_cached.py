@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import multiprocessing
 import os
@@ -10,7 +11,7 @@ import random
 import pytest
 
 from tarviz import stores
-from tarviz.model.errors import ChangedError
+from tarviz.model.errors import ChangedError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores import cache_files
 from tarviz.stores.cached import PART, CachedStore, copies
@@ -324,3 +325,81 @@ def test_a_child_leaves_the_copy_to_the_process_that_began_it(server, store):
 
     assert DATA == found == drain(store, url)
     assert asked == bodies(server)  # the copy was whole
+
+
+class TestFetch:
+    """Whole files, as the WebDataset dialect asks for them."""
+
+    def test_the_version_that_was_used_last_is_the_one_there_is(self, server, store):
+        url = server.put("/a.tar", DATA)
+        first = store.fetch(url)
+        server.put("/a.tar", DATA[::-1])
+        second = store.fetch(url)
+
+        assert (DATA, DATA[::-1]) == (first.read_bytes(), second.read_bytes())
+        for used, found in ((1, first), (3, second)):
+            os.utime(found, (used, used))
+        assert second == store.find(url, None)
+        os.utime(first, (5, 5))
+        assert first == store.find(url, None)
+        assert store.find(URL(f"{url}.none"), None) is None
+
+    def test_one_that_cannot_be_reached_is_the_copy_and_is_asked_for_once(self, server, store, caplog):
+        url = server.put("/a.tar", DATA)
+        store.fetch(url)
+        server.put("/a.tar", DATA, plan=[Fault(method=method, status=403, times=ALWAYS) for method in ("GET", "HEAD")])
+
+        assert DATA == store.fetch(url).read_bytes()
+        asked = len(server.requests)
+        assert DATA == store.fetch(url).read_bytes()
+        assert asked == len(server.requests)
+        assert 1 == caplog.text.count("the copy kept in")
+
+    def test_without_a_copy_it_is_an_error(self, server, store):
+        url = server.put("/a.tar", DATA, plan=[Fault(method=method, status=403, times=ALWAYS) for method in ("GET", "HEAD")])
+
+        with pytest.raises(StoreError, match="E_AUTH"):
+            store.fetch(url)
+
+    def test_what_is_larger_than_the_limit_is_none(self, server, store):
+        store.limit = len(DATA)
+        assert store.fetch(server.put("/a.tar", DATA)) is not None
+        assert store.fetch(server.put("/b.tar", DATA + b"x")) is None
+
+    def test_one_that_tells_no_version_is_asked_once(self, server, store):
+        url = server.put("/a.tar", DATA, etag=None, modified=None)
+        before = store.fetch(url)
+        asked = bodies(server)
+
+        assert before == store.fetch(url)
+        assert asked == bodies(server)
+
+    def test_a_damaged_one_is_fetched_anew(self, server, store):
+        url = server.put("/a.tar", DATA)
+        flipped(store.fetch(url), 7)
+
+        assert DATA == store.fetch(url).read_bytes()
+        assert 2 == bodies(server)
+
+
+def test_a_disk_that_is_full_at_the_end_keeps_nothing_and_reads_on(server, store, monkeypatch, caplog):
+    def full(self, place):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(cache_files.Temporary, "keep", full)
+
+    assert DATA == drain(store, server.put("/a.tar", DATA))
+    assert [] == list(store.folder.iterdir())
+    assert "is not kept: [Errno 28] No space left on device" in caplog.text
+
+
+def test_a_copy_that_is_closed_gives_nothing_more(server, store):
+    url = server.put("/a.tar", DATA)
+    drain(store, url)
+    stream = store.open(url)
+    stream.readinto(memoryview(bytearray(10)))
+    stream.close()
+    stream.close()
+
+    with pytest.raises(StoreError, match="the stream is closed"):
+        stream.readinto(memoryview(bytearray(10)))

@@ -8,6 +8,7 @@ import pytest
 
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
+from tarviz.stores._remote.access import Bearer
 from tarviz.stores._remote.upload import PART
 from tarviz.stores.gs import GoogleStore
 from tarviz.testing.stores import StoreTests
@@ -198,3 +199,15 @@ def test_a_server_that_speaks_no_json_is_named(google, store):
         store.stat(URL("gs://data/a.tar"))
     with pytest.raises(StoreError, match="list of this bucket cannot be read"):
         list(store.list(URL("gs://data/")))
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [(None, "No credentials were found: run gcloud auth"), (Bearer("t", 4e9), "The account may not do this")],
+    ids=["nobody", "somebody"],
+)
+def test_a_refusal_has_a_next_step(token, said, store, monkeypatch):
+    monkeypatch.setattr(store.wire.access, "_token", lambda: token)
+
+    assert store.wire.access.denied().startswith(said)
+    assert said in store.wire.access.hint(403)

@@ -94,7 +94,9 @@ class TestUrl:
             ("hf://datasets/o/n@v1/x/a.tar", "/datasets/o/n/resolve/v1/x/a.tar"),
             ("hf://datasets/o/n@refs/convert/parquet/a", "/datasets/o/n/resolve/refs%2Fconvert%2Fparquet/a"),
             ("hf://o/n/a", "/o/n/resolve/main/a"),
+            ("hf://models/o/n/a", "/o/n/resolve/main/a"),
             ("hf://spaces/o/n/a", "/spaces/o/n/resolve/main/a"),
+            ("hf://kernels/o/n@v1/a", "/kernels/o/n/resolve/v1/a"),
             ("hf://buckets/o/n/x/a b.tar", "/buckets/o/n/resolve/x/a%20b.tar"),
         ],
     )
@@ -103,7 +105,13 @@ class TestUrl:
 
         assert f"https://huggingface.co{address}" == HubStore().wire.access.address(URL(url), {})
 
-    @pytest.mark.parametrize("url", ["hf://", "hf://datasets/only", "hf://datasets/a@b@c/x"])
+    def test_every_kind_of_the_hubs_library_is_known(self):
+        constants = pytest.importorskip("huggingface_hub.constants", reason="pip install 'tarviz[hf]'")
+
+        for kind in getattr(constants, "HF_URI_TYPE_PREFIXES", constants.REPO_TYPES_MAPPING):
+            assert "/o/n/" in HubStore().wire.access.address(URL(f"hf://{kind}/o/n/a.tar"), {})
+
+    @pytest.mark.parametrize("url", ["hf://", "hf://datasets/only", "hf://kernels/only", "hf://datasets/a@b@c/x"])
     def test_anything_else_is_said(self, url):
         with pytest.raises(UsageError, match="names no repository"):
             HubStore().stat(URL(url))
@@ -144,6 +152,39 @@ class TestErrors:
 
         found = HubStore().list(URL("hf://datasets/org/name"))
         assert ["hf://datasets/org/name/a.tar", "hf://datasets/org/name/b.tar"] == [stat.url for stat in found]
+
+    @pytest.mark.parametrize("page", [b"<html>", b'{"error": "x"}', b""])
+    def test_what_is_no_list_is_said(self, hub, page):
+        hub.api.put("/api/datasets/org/name/tree/main", page)
+
+        with pytest.raises(StoreError, match=r"the hub's list cannot be read.*Check HF_ENDPOINT"):
+            HubStore().list(URL("hf://datasets/org/name"))
+
+    def test_a_walk_where_no_folder_is_finds_nothing(self, hub):
+        assert [] == list(HubStore().walk(URL("hf://datasets/org/name/none/a")))
+        with pytest.raises(NotFoundError):
+            HubStore().list(URL("hf://datasets/org/name/none/"))
+
+
+class TestLibrary:
+    def test_a_token_of_the_machine_that_runs_it_is_the_librarys(self, monkeypatch):
+        library = pytest.importorskip("huggingface_hub", reason="pip install 'tarviz[hf]'")
+        monkeypatch.setenv("HF_OIDC_RESOURCE", "org/name")
+        monkeypatch.setenv("HF_TOKEN", "another")
+        monkeypatch.setattr(library, "get_token", lambda: "of the machine")
+
+        assert "of the machine" == find_token()
+
+    def test_what_needs_it_says_so_where_it_is_not_there(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+        monkeypatch.setenv("HF_TOKEN", "t")
+
+        assert "t" == find_token()
+        with pytest.raises(MissingPackageError, match="writing to the hub"):
+            HubStore().create(URL("hf://datasets/org/name/a.tar"))
+        monkeypatch.setenv("HF_OIDC_RESOURCE", "org/name")
+        with pytest.raises(MissingPackageError, match="HF_OIDC_RESOURCE"):
+            find_token()
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import traceback
 import warnings
 
@@ -405,6 +406,27 @@ class TestStatus:
 
         assert DATA == drain(store, server.put("/a.tar", DATA, plan=plan))
 
+    @pytest.mark.fault("F25")
+    def test_an_error_page_that_comes_in_pieces_is_too(self, store):
+        page = XML % b"SlowDown"
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+
+            def answer():
+                for body, first in ((page, 40), (b"data", 4)):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.recv(1 << 16)
+                        head = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+                        connection.sendall(head + body[:first])
+                        time.sleep(0.2)
+                        connection.sendall(body[first:])
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+
+            assert b"data" == drain(store, URL(f"http://127.0.0.1:{listener.getsockname()[1]}/a"))
+            thread.join()
+
     @pytest.mark.fault("F26")
     def test_a_missing_object_is_said_at_once(self, server, store, clock):
         with pytest.raises(NotFoundError, match=r"E_NOT_FOUND http://127.0.0.1:\d+/none.tar: .*404 Not Found"):
@@ -504,6 +526,57 @@ class TestVersion:
 
         assert DATA == drain(store, url)
         assert 416 == get(server)[1].status
+
+    @pytest.mark.parametrize(
+        ("told", "code", "said"),
+        [
+            (f"bytes */{len(DATA)}", "E_RANGE", f"the server has no bytes from 1000 on, and of {len(DATA)} in all."),
+            ("bytes */1000", "E_LENGTH", f"the server promised {len(DATA)} bytes and has 1000."),
+            ("bytes */500", "E_CHANGED", "the object was replaced: 500 bytes now."),
+        ],
+    )
+    @pytest.mark.fault("F32")
+    def test_416_anywhere_else_is_an_error(self, server, store, told, code, said):
+        plan = [Fault(cut=1000), Fault(status=416, headers={"Content-Range": told})]
+
+        with pytest.raises(StoreError) as caught:
+            drain(store, server.put("/a.tar", DATA, plan=plan))
+        assert (code, said) == (caught.value.code, caught.value.message)
+
+    @pytest.mark.fault("F32")
+    def test_a_416_that_tells_no_size_is_asked_about(self, server, store):
+        url = server.put("/a.tar", DATA, plan=[Fault(status=416)])
+
+        with pytest.raises(StoreError, match=f"no bytes from 5 on, and of {len(DATA)} in all"):
+            store.open(url, offset=5)
+        url = server.put("/b.tar", DATA, plan=[Fault(status=416)])
+        with store.open(url, offset=len(DATA)) as stream:
+            assert (b"", len(DATA)) == (stores.base.take(stream, 9), stream.stat.size)
+
+    @pytest.mark.fault("F33")
+    def test_416_is_of_a_version_too(self, server, store):
+        for etag, same in (('"old"', False), ('"v1"', True)):
+            answer = Fault(status=416, headers={"Content-Range": f"bytes */{len(DATA)}", "ETag": '"v1"'})
+            url = server.put("/a.tar", DATA, etag='"v1"', plan=[answer])
+            if same:
+                assert b"" == drain(store, url, offset=len(DATA), etag=etag)
+            else:
+                with pytest.raises(ChangedError, match=r'ETag "old" before, ETag "v1" now'):
+                    store.open(url, offset=len(DATA), etag=etag)
+
+    @pytest.mark.fault("F34")
+    def test_without_any_version_a_second_break_before_new_bytes_is_one_more_attempt(self, server, store):
+        url = server.put("/a.tar", DATA, etag=None, modified=None, plan=[Fault(cut=1_000_000), Fault(cut=500_000)])
+
+        assert DATA == drain(store, url)
+        assert 3 == len(get(server))
+
+    @pytest.mark.fault("F34")
+    def test_without_any_version_an_object_that_is_shorter_now_is_another(self, server, store):
+        plan = [Fault(chunked=True, cut=1_000_000, then=DATA[:5000])]
+
+        with pytest.raises(ChangedError, match="5000 bytes now"):
+            drain(store, server.put("/a.tar", DATA, etag=None, modified=None, plan=plan))
 
     @pytest.mark.parametrize("lengths", ["same", "shorter", "longer"])
     @pytest.mark.parametrize("obeys", [True, False])

@@ -1,5 +1,6 @@
 """Which store a URL belongs to, and which shards URLs stand for."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tarviz import stores
-from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores import memory
 
@@ -196,3 +197,45 @@ class TestExpand:
 def test_the_http_store_loads_no_framework_and_importing_stores_loads_no_http():
     code = "import sys; from tarviz import stores; stores.expand('-'); assert not {'urllib3', 'ssl'} & set(sys.modules), 'loaded'"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+class TestListings:
+    """What a store that lists makes of templates, and where it may not be listed."""
+
+    @pytest.fixture
+    def refuses(self, monkeypatch):
+        def refuse(code):
+            def listed(self, url):
+                raise StoreError("no", code=code, shard=url)
+
+            monkeypatch.setattr(memory.MemoryStore, "selects", True)
+            monkeypatch.setattr(memory.MemoryStore, "list", listed)
+
+        return refuse
+
+    def test_who_may_not_list_may_still_read(self, refuses):
+        refuses("E_AUTH")
+
+        assert ["memory://r/*.tar"] == stores.expand("memory://r/*.tar")
+        assert ["memory://r/0.tar", "memory://r/1.tar"] == stores.expand("memory://r/{0..1}.tar")
+
+    @pytest.mark.parametrize("template", ["memory://r/*.tar", "memory://r/{0..1}.tar", "memory://r/"])
+    def test_another_error_is_one(self, refuses, template):
+        refuses("E_NETWORK")
+
+        with pytest.raises(StoreError, match="E_NETWORK"):
+            stores.expand(template)
+
+    def test_a_template_of_folders_is_the_shards_in_each(self, shards):
+        (shards / "top").mkdir()
+        (shards / "top" / "x.tar").write_bytes(b"")
+
+        assert ["top/x.tar", "sub/s.tar", "t-1.tar"] == stores.expand("{top,sub,t-1.tar}")
+
+    def test_a_path_of_bytes_is_none(self):
+        class Place(os.PathLike):
+            def __fspath__(self):
+                return b"a.tar"
+
+        with pytest.raises(UsageError, match=r"a path of bytes is not.*os\.fsdecode"):
+            stores.expand(Place())

@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tarviz.model.errors import UsageError
-from tarviz.stores.templates import LIMIT, braces, count, natural
+from tarviz.stores.templates import LIMIT, braces, count, matching, natural
 
 
 @pytest.mark.parametrize(
@@ -100,6 +100,39 @@ def test_bash_says_the_same(template):
 
 
 def test_numbers_sort_as_numbers():
-    names = ["a1b", "a", "a10", "a2", "b1", "10", "9", "a01", "a²"]
+    names = ["a1b", "a", "a10", "a2", "b1", "10", "9", "a01", "a²", "²", "1²2", "a10b", "a10.b"]
 
-    assert ["9", "10", "a", "a01", "a1b", "a2", "a10", "a²", "b1"] == sorted(names, key=natural)
+    assert ["1²2", "9", "10", "a", "a01", "a1b", "a2", "a10", "a10.b", "a10b", "a²", "b1", "²"] == sorted(names, key=natural)
+
+
+@pytest.mark.parametrize("depth", [16, 17])
+def test_braces_are_nested_sixteen_deep_at_most(depth):
+    template = "{a," * depth + "b" + "}" * depth
+    if depth == 16:
+        assert ["a"] * 16 + ["b"] == braces(template)
+    else:
+        with pytest.raises(UsageError, match="more than 16 deep"):
+            braces(template)
+
+
+def test_numbers_of_any_length_sort():
+    names = ["a" + "9" * 5000, "a" + "1" * 5000, "a" + "9" * 299, "a2"]
+
+    assert ["a2", "a" + "9" * 299, "a" + "1" * 5000, "a" + "9" * 5000] == sorted(names, key=natural)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("b/*.tar", ["b/a.tar", "b/a.b.tar", "b/?.tar"]),
+        ("b/**.tar", ["b/a.tar", "b/a.b.tar", "b/x/a.tar", "b/x/.h/a.tar", "b/x/y/a.tar", "b/?.tar"]),
+        ("b/**/a.tar", ["b/a.tar", "b/x/a.tar", "b/x/y/a.tar"]),
+        ("b/*/a.tar", ["b/x/a.tar"]),
+        ("b/?.tar", ["b/?.tar"]),
+        ("b/.*", ["b/.h.tar"]),
+    ],
+)
+def test_a_star_is_part_of_a_name_and_two_are_folders(pattern, names):
+    there = ["b/a.tar", "b/a.b.tar", "b/.h.tar", "b/x/a.tar", "b/x/.h/a.tar", "b/x/y/a.tar", "b/?.tar", "b/a.tar2"]
+
+    assert names == [name for name in there if matching(pattern).fullmatch(name)]

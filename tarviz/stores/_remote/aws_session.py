@@ -41,7 +41,7 @@ class _Chosen:
     """
 
     session: Any
-    keys: AwsKeys | None = field(default=None, repr=False)
+    keys: AwsKeys | None = None
     places: dict[tuple[str, str], Place] = field(default_factory=dict)
 
     @property

@@ -140,5 +140,3 @@ class ParallelStream(Stream):
             parts = list(self._parts)
         for part in parts:
             part.close()  # wakes its thread, unless no server has taken the connection yet; that one ends by itself
-        self._ahead.clear()
-        self._piece = memoryview(b"")

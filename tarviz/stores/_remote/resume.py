@@ -54,7 +54,6 @@ class ResumingStream(Stream):
         self._pushed = b""
         self._ended = False
         self._line: socket.socket | None = None
-        self._ranges = self._whole = False
         self._renew()
 
     def connect(self) -> Self:
@@ -129,7 +128,6 @@ class ResumingStream(Stream):
                 self._check_open()
                 continue
             if count:
-                self._check_open()  # closed meanwhile: what came before that is nobody's
                 self._check_sum(buffer[:count])
                 self.offset += count
                 if self._version is not None and not self._version.known:

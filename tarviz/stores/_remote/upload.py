@@ -110,10 +110,10 @@ class Upload:
                 raise
             raise already_there(self._url) from error
 
-    def quietly(self, method: str, query: Mapping[str, str]) -> None:
-        """A request whose failure changes nothing for the caller."""
+    def drop(self, query: Mapping[str, str]) -> None:
+        """Ask that the parts be dropped; that it fails changes nothing for the caller."""
         with suppress(RetryError, OSError, ValueError):  # the store drops stale parts by its own rules
-            self._store.wire.send(method, self._url, {}, 10.0, query=query, accept=WRITTEN).close()
+            self._store.wire.send("DELETE", self._url, {}, 10.0, query=query, accept=WRITTEN).close()
 
 
 class UploadSink(OneSink):
@@ -218,7 +218,7 @@ class S3Upload(Upload):
 
     def abort(self) -> None:
         if self._id:
-            self.quietly("DELETE", {"uploadId": self._id})
+            self.drop({"uploadId": self._id})
 
 
 class GoogleUpload(Upload):
@@ -292,7 +292,7 @@ class GoogleUpload(Upload):
 
     def abort(self) -> None:
         if self._id:
-            self.quietly("DELETE", {"uploadType": "resumable", "upload_id": self._id})
+            self.drop({"uploadType": "resumable", "upload_id": self._id})
 
 
 class AzureUpload(Upload):

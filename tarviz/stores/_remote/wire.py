@@ -74,18 +74,18 @@ def _redacted(record: logging.LogRecord) -> bool:
     return True
 
 
-@dataclass
 class Wire:
     """Sends requests over pooled connections; threads share it, a forked child gets new connections.
 
     `access` says how URLs become addresses.
     """
 
-    clock: Clock = field(default_factory=Clock, repr=False)
-    access: Access = field(default_factory=Access, repr=False)
-    _reached: set[str] = field(default_factory=set, repr=False)
-    # of the process with this id, by proxy and what TLS trusts
-    _managers: tuple[int, dict[tuple[str, ssl.SSLContext | None], urllib3.PoolManager]] = field(default=(0, {}), repr=False)
+    def __init__(self, clock: Clock, access: Access) -> None:
+        self.clock = clock
+        self.access = access
+        self._reached: set[str] = set()
+        # of the process with this id, by proxy and what TLS trusts
+        self._managers: tuple[int, dict[tuple[str, ssl.SSLContext | None], urllib3.PoolManager]] = 0, {}
 
     def reached(self, url: URL) -> bool:
         """Whether the server of a URL has ever answered."""

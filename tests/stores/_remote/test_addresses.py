@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarviz.model.errors import StoreError, UsageError
-from tarviz.stores._remote.addresses import bare_address, origin, redirected
+from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,18 @@ def test_a_bare_address_has_no_secret_of_the_person():
     assert "https://h:1/a@b?c=d" == bare_address("https://me:p@w@h:1/a@b?c=d#e")
 
 
+class TestWritten:
+    @pytest.mark.parametrize("target", ["https://t1/v1/b/a%3F1.tar", "https://t1/other/a%3f1.tar?x=1"])
+    def test_the_same_name_elsewhere_is_the_same(self, target):
+        check_written("s3://b/a", "https://host/s3/b/a%3F1.tar", target)
+
+    @pytest.mark.parametrize("target", ["https://t1/s3/b/a?1.tar", "https://t1/s3/b/", "https://t1/s3/b/a%3F1.tar/x"])
+    def test_another_is_not_written(self, target):
+        with pytest.raises(StoreError, match="redirects the write to another name") as caught:
+            check_written("s3://b/a", "https://host/s3/b/a%3F1.tar", target)
+        assert ("E_WRITE", "s3://b/a") == (caught.value.code, caught.value.shard)
+
+
 class TestRedirects:
     @pytest.mark.parametrize(
         ("to", "expected"),
@@ -44,6 +56,16 @@ class TestRedirects:
     def test_it_leads_nowhere_else(self, to):
         with pytest.raises(StoreError, match="redirects"):
             redirected("https://host/a", "https://host/a", to)
+
+    def test_the_machine_s_own_services_lead_on_among_themselves(self):
+        here = "http://169.254.169.254/a"
+
+        assert "http://169.254.170.2/b" == redirected(here, here, "http://169.254.170.2/b")
+        assert "https://other/b" == redirected(here, here, "https://other/b")
+
+    def test_plain_http_leads_to_plain_http(self):
+        assert "http://other/b" == redirected("http://host/a", "http://host/a", "HTTP://other/b")
+        assert "http://host/x/c" == redirected("http://host/a", "http://host/x/b", "c")
 
     def test_raw_bytes_of_utf_8_are_escaped(self):
         """As http.client gives them: Latin-1."""

@@ -64,3 +64,7 @@ class TestSharedKey:
     def test_a_key_that_is_none_is_said(self, monkeypatch):
         with pytest.raises(StoreError, match="not base64"):
             self.proof(monkeypatch, account=azure_keys.Account("a", "https://a", "abc"))
+
+
+def test_what_opens_an_account_is_not_shown():
+    assert "planted" not in repr(azure_keys.Account("a", "https://a", "planted", "planted"))

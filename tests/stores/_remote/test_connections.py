@@ -6,6 +6,7 @@ import contextlib
 import random
 import socket
 import sys
+import threading
 from http.client import HTTPException
 
 import pytest
@@ -89,3 +90,52 @@ def test_a_body_longer_than_it_says_is_found_out():
         all_of(answer, 1 << 20)
 
     assert excess(caught.value)
+
+
+@contextlib.contextmanager
+def dribbling(total, returned):
+    """The answer of a server that sends a kilobyte each hundredth of a second, and all the rest as soon as `returned` is set."""
+    with socket.create_server(("127.0.0.1", 0)) as server, make_manager("") as manager:
+
+        def answer():
+            line, _ = server.accept()
+            with line:
+                line.recv(1 << 16)
+                line.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % total)
+                sent = 0
+                while sent < total // 2 and not returned.wait(0.01):
+                    line.sendall(DATA[sent : sent + 1000])
+                    sent += 1000
+                line.sendall(DATA[sent:total])
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        answer = manager.request("GET", f"http://127.0.0.1:{server.getsockname()[1]}/", preload_content=False, timeout=20)
+        with contextlib.closing(answer):
+            yield answer
+        thread.join()
+
+
+@pytest.mark.parametrize("platform", ["linux", "darwin"], ids=["the kernel waits", "Python waits"])
+def test_what_came_in_a_moment_is_handed_on_though_more_is_wanted(platform, monkeypatch):
+    monkeypatch.setattr(connections.sys, "platform", platform)
+    returned, total = threading.Event(), 1_000_000
+    with dribbling(total, returned) as answer:
+        buffer = memoryview(bytearray(total))
+        first = read_direct(answer, buffer)
+        returned.set()
+
+        assert 0 < first < total // 2
+        assert DATA[first:total] == all_of(answer, total)
+        assert DATA[:first] == buffer[:first]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel waits on Linux alone")
+def test_the_kernel_keeps_the_time_of_a_plain_socket():
+    """Half the calls, and half the turns of Python's lock."""
+    with asked() as answer:
+        buffer = memoryview(bytearray(1 << 18))
+        for _ in range(3):
+            read_direct(answer, buffer)
+
+        assert answer._original_response.wire.gettimeout() is None

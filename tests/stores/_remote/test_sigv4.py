@@ -42,3 +42,7 @@ def test_a_session_is_signed_along():
 
 def test_the_order_of_a_query_changes_nothing():
     assert signed("GET", f"{HOST}/a?b=2&a=1", {}, b"", KEYS, "r", NOW) == signed("GET", f"{HOST}/a?a=1&b=2", {}, b"", KEYS, "r", NOW)
+
+
+def test_what_is_secret_of_a_key_is_not_shown():
+    assert "AwsKeys(id='id')" == repr(AwsKeys("id", "planted", "planted"))

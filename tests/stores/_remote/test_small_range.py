@@ -271,6 +271,7 @@ class TestFaults:
 
         with pytest.raises(StoreError, match="redirects to" if place else "answers 307"):
             store.read(url, 0, 10)
+        assert 2 == len(server.requests)
 
     @pytest.mark.fault("F39")
     def test_redirects_in_a_circle_end(self, server, store):
@@ -413,3 +414,48 @@ class TestLed:
             store.read(server.put(f"/{number}.tar", b"", plan=[moved]), 0, 50, etag='"v1"')
 
         assert 1 <= len(store._ranges._ways) <= 3
+
+
+class TestLines:
+    """Which connections wait for the next range."""
+
+    @pytest.mark.parametrize(
+        ("fault", "taken"),
+        [
+            (Fault(), 1),
+            (Fault(headers={"Connection": "Close"}), 2),
+            (Fault(cut_after=100, end="stall"), 3),
+            (Fault(status=500), 3),
+        ],
+        ids=["whole", "closed by the server", "cut", "refused"],
+    )
+    def test_only_one_whose_answer_was_whole_does(self, server, store, fault, taken):
+        url = server.put("/a.tar", DATA, plan=[fault])
+
+        assert [DATA[:2000], DATA[5000:5100]] == [store.read(url, at, count) for at, count in ((0, 2000), (5000, 100))]
+        assert taken == server.taken
+
+    def test_no_more_than_thirty_two_do(self, server, store, monkeypatch):
+        monkeypatch.setattr(small_range, "_KEPT", 2)
+        url, ready = server.put("/a.tar", DATA, plan=[Fault(delay=0.2, times=4)]), threading.Barrier(4)
+        threads = [threading.Thread(target=lambda: (ready.wait(), store.read(url, 0, 10))) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert 4 == server.taken
+        assert [2] == [len(lines) for lines in store._ranges._kept.values()]
+
+
+def test_what_proves_who_asks_is_not_shown(server, store, monkeypatch):
+    monkeypatch.setenv("TARVIZ_HTTP_HEADERS", f'{{"{server.url}": {{"X-Key": "planted"}}}}')
+    target = server.put("/b.tar", DATA)
+    moved = [Fault(status=307, headers={"Location": f"{target}?sig=planted"}, times=ALWAYS)]
+    url = URL(server.put("/a.tar", DATA, plan=moved).replace("http://", "http://me:planted@") + "?sig=planted")
+
+    assert DATA[:10] == store.read(url, 0, 10, etag=None)
+    assert store._ranges._ways
+    shown = "".join(map(repr, store._ranges._ways.values()))
+    head, _ = small_range._read_head(b"HTTP/1.1 307 Moved\r\nLocation: http://h/?sig=planted")
+    assert "planted" not in shown + repr(head) + repr(store.wire)

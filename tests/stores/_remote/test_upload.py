@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.server
+import random
 import re
 import threading
 from urllib.parse import quote
@@ -12,6 +14,7 @@ from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores._remote import upload
 from tarviz.stores.az import AzureStore
+from tarviz.stores.gs import GoogleStore
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tests.servers.clock import FakeClock
@@ -256,3 +259,94 @@ def test_a_server_that_ignores_the_condition_replaces_nothing(bucket):
 
     assert "E_EXISTS" == caught.value.code
     assert not bucket.asked("PUT", "")
+
+
+class TestAnswers:
+    """What a server answers that began or took nothing."""
+
+    def test_an_upload_that_is_not_begun(self, bucket):
+        bucket.server.put("/b/a.tar?uploads=", b"<Welcome/>")
+
+        with pytest.raises(StoreError, match="begins no upload in parts") as caught:
+            write(S3Store(clock=FakeClock()))
+        assert ("E_WRITE", URL_) == (caught.value.code, caught.value.shard)
+
+    def test_a_part_without_a_name(self, bucket):
+        bucket.plan()
+        bucket.server.put("/b/a.tar?partNumber=2&uploadId=u1", b"", etag=None)
+
+        with pytest.raises(StoreError, match="names no ETag for part 2") as caught:
+            write(S3Store(clock=FakeClock()))
+        assert "E_WRITE" == caught.value.code
+
+    @pytest.mark.parametrize(
+        ("there", "size", "ours"), [("zz-3", 2500, True), ("zz-2", 2500, False), ("zz-3", 2501, False)], ids=["ours", "parts", "size"]
+    )
+    def test_where_parts_have_no_md5_their_number_and_the_size_tell_whether_it_is_ours(self, bucket, there, size, ours):
+        bucket.plan(complete=[Fault(method="POST", status=404)])
+        for number in (1, 2, 3):
+            bucket.server.put(f"/b/a.tar?partNumber={number}&uploadId=u1", b"", etag=f'"kms{number}"')
+        bucket.server.put("/b/a.tar", bytes(size), etag=f'"{there}"')
+
+        if ours:
+            assert f'"{there}"' == write(S3Store(clock=FakeClock())).etag
+        else:
+            with pytest.raises(StoreError, match="dropped by the server"):
+                write(S3Store(clock=FakeClock()))
+
+    def test_a_google_session_that_is_not_begun(self, monkeypatch):
+        with FaultServer() as server:
+            monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+            server.put("/upload/storage/v1/b/b/o", b"{}")
+
+            with pytest.raises(StoreError, match="the server begins no upload") as caught:
+                GoogleStore(clock=FakeClock()).create(URL("gs://b/a.tar")).commit()
+        assert "E_WRITE" == caught.value.code
+
+    def test_google_is_asked_for_the_version_where_the_last_answer_does_not_tell_it(self, monkeypatch):
+        with FaultServer() as server:
+            monkeypatch.setenv("STORAGE_EMULATOR_HOST", server.url)
+            server.put("/upload/storage/v1/b/b/o", b"", headers={"Location": f"{server.url}/upload/storage/v1/b/b/o?upload_id=u1"})
+            server.put("/storage/v1/b/b/o/a.tar", b'{"generation": "7", "size": "4"}')
+            sink = GoogleStore(clock=FakeClock()).create(URL("gs://b/a.tar"))
+            sink.write(b"data")
+
+            assert ("generation 7", 4) == (sink.commit().etag, sink.commit().size)
+            assert ["bytes 0-3/4"] == [request.headers["content-range"] for request in server.requests if request.method == "PUT"]
+
+
+class Blobs(http.server.BaseHTTPRequestHandler):
+    """Takes what is put; nothing is there to be read."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self):
+        self.server.put[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(201)
+        self.send_header("ETag", '"made"')
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+def test_azure_takes_blocks_and_then_their_list(monkeypatch):
+    monkeypatch.setattr(upload, "PART", 1000)
+    data = random.Random(5).randbytes(2500)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Blobs) as server:
+        server.put = {}
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{server.server_port}/account"
+        for name, value in {"ACCOUNT": "account", "KEY": "cGxhbnRlZA==", "ENDPOINT": address}.items():
+            monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+        with AzureStore(clock=FakeClock()).create(URL("az://b/a.tar")) as sink:
+            sink.write(data)
+        server.shutdown()
+
+    names = ["MDAwMDAwMDE=", "MDAwMDAwMDI=", "MDAwMDAwMDM="]
+    blocks = {f"/account/b/a.tar?blockid={name.replace('=', '%3D')}&comp=block": at * 1000 for at, name in enumerate(names)}
+    rows = "".join(f"<Latest>{name}</Latest>" for name in names)
+    listed = {"/account/b/a.tar?comp=blocklist": f'<?xml version="1.0" encoding="utf-8"?><BlockList>{rows}</BlockList>'.encode()}
+    assert {path: data[at : at + 1000] for path, at in blocks.items()} | listed == server.put
+    assert ('"made"', 2500) == (sink.commit().etag, sink.commit().size)

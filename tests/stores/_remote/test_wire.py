@@ -9,9 +9,12 @@ import threading
 import pytest
 import urllib3
 
-from tarviz.model.errors import StoreError, UsageError
-from tarviz.stores._remote.wire import _raise
+from tarviz.model.errors import NotFoundError, StoreError, UsageError
+from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.wire import Wire, _raise, json_error, whole
 from tarviz.stores.retry import RetryError
+from tarviz.testing.faults import Fault, FaultServer
+from tests.servers.clock import FakeClock
 
 
 def proxy_that_says(status: str) -> int:
@@ -62,3 +65,76 @@ def test_a_port_where_nobody_listens_is_a_refusal():
     with pytest.raises(RetryError) as found:
         _raise(caught.value, f"http://127.0.0.1:{port}/", "127.0.0.1")
     assert (True, True) == (found.value.unreached, found.value.refused)
+
+
+def test_a_server_that_takes_no_connection_was_never_reached():
+    error = urllib3.exceptions.ConnectTimeoutError(None, "timed out")  # type: ignore[arg-type]
+    with pytest.raises(RetryError) as found:
+        _raise(error, "http://host/", "host")
+
+    assert ("E_STALL", True, False, "no connection to host in time") == (
+        found.value.code,
+        found.value.unreached,
+        found.value.refused,
+        found.value.reason,
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "expected"),
+    [
+        ('{"error": {"code": 404, "message": "No such  object:\\n b/o"}}', "", ("", "No such object: b/o")),
+        ('{"error": "Entry not found"}', "X", ("X", "Entry not found")),
+        ('{"tcode": "ErrBckNotFound", "message": "bucket"}', "", ("ErrBckNotFound", "bucket")),
+        ('{"tcode": "ErrBckNotFound", "message": "bucket"}', "first", ("first", "bucket")),
+        ('{"message": "%s"}' % ("x" * 400), "", ("", "x" * 300)),
+        ('{"message": 5}', "X", ("X", "")),
+        ("[1]", "X", ("X", "")),
+        ("<html>", "X", ("X", "")),
+    ],
+)
+def test_an_error_in_json_is_its_code_and_its_text(body: str, code: str, expected: tuple[str, str]):
+    assert expected == json_error(body, code) == json_error(body.encode(), code)
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again():
+    with FaultServer() as server:
+        url = server.put("/a", b"x" * 100, plan=[Fault(cut=50)])
+        wire = Wire(FakeClock(), Access())
+        with pytest.raises(RetryError, match="before the answer was whole") as found:
+            whole(wire.send("GET", url, {}, 5.0))
+
+        assert found.value.at_once
+        assert b"x" * 30 == whole(wire.send("GET", url, {}, 5.0), 30)
+
+
+def test_a_refusal_whose_words_break_off_is_one_all_the_same():
+    with FaultServer() as server:
+        url = server.put("/a", b"", plan=[Fault(status=404, body=b"<Error><Code>NoSuchKey</Code>", lie=100)])
+        with pytest.raises(NotFoundError, match=r"no such object: 404 Not Found \(NoSuchKey\)"):
+            Wire(FakeClock(), Access()).send("GET", url, {}, 5.0)
+
+
+@pytest.mark.parametrize(("size", "taken"), [(1 << 16, 1), ((1 << 16) + 1, 2)])
+def test_the_line_of_a_redirect_is_kept_where_little_is_left_on_it(size: int, taken: int):
+    with FaultServer() as server:
+        target = server.put("/b", b"data")
+        url = server.put("/a", b"", plan=[Fault(status=307, headers={"Location": target}, body=bytes(size))])
+
+        assert b"data" == whole(Wire(FakeClock(), Access()).send("GET", url, {}, 5.0))
+        assert (taken, ["/a", "/b"]) == (server.taken, [request.path for request in server.requests])
+
+
+@pytest.mark.parametrize("status", [400, 403, 404])
+def test_a_refusal_names_where_it_was_redirected_to(status: int):
+    with FaultServer() as server:
+        target = server.put("/b", b"", plan=[Fault(status=status, times=2)])
+        url = server.put("/a", b"", plan=[Fault(status=307, headers={"Location": f"{target}?sig=planted"})])
+        said = []
+        for each in (url, target):
+            with pytest.raises((StoreError, NotFoundError)) as caught:
+                Wire(FakeClock(), Access()).send("GET", each, {}, 5.0)
+            said.append(caught.value.message)
+
+    assert [True, False] == [f"({target}?sig=" in each and "where the server redirected to)" in each for each in said]
+    assert "planted" not in "".join(said)
