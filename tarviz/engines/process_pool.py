@@ -126,7 +126,7 @@ class Workers(InOrder):
         if self.spool is not None:
             spools = [tempfile.TemporaryFile(dir=self.spool, buffering=0) for _ in range(SPOOLS)]  # noqa: SIM115
         (theirs_in, to), (back, theirs_out) = Pipe(duplex=False), Pipe(duplex=False)
-        reads, writes, *numbers = (file.fileno() for file in (theirs_in, theirs_out, *spools))
+        reads, writes, numbers = theirs_in.fileno(), theirs_out.fileno(), [file.fileno() for file in spools]
         code = _START.format(path=sys.path, reads=reads, writes=writes, spools=numbers)
         process = subprocess.Popen(
             [sys.executable, "-c", code],
