@@ -66,14 +66,14 @@ class Select(Selection):
         return frozenset(_alternatives(self.ext))
 
     def pick(self, record: Mapping[str, Any]) -> Any:
-        return record[_present(self, self.ext, record)]
+        return record[_present(self.ext, record)]
 
     def infer(self, schema: Schema) -> Structure:
         if self.ext == "__index__":
             return Feature("int64")
         if self.ext in ("__key__", "__shard__"):
             return Feature("str")
-        return schema[_present(self, self.ext, schema)]
+        return schema[_present(self.ext, schema)]
 
     def leaves(self) -> Iterator[Select | SelectJSON]:
         yield self
@@ -108,7 +108,7 @@ class SelectJSON(Selection):
         return frozenset(_alternatives(self.ext))
 
     def pick(self, record: Mapping[str, Any]) -> Any:
-        return self.read(record[_present(self, self.ext, record)], key=record.get("__key__"), shard=record.get("__shard__"))
+        return self.read(record[_present(self.ext, record)], key=record.get("__key__"), shard=record.get("__shard__"))
 
     def read(self, value: Any, *, key: str | None = None, shard: str | None = None) -> Any:
         """The value at `path` in a payload, a text or a decoded tree. `key` and `shard` go into the error."""
@@ -130,7 +130,7 @@ class SelectJSON(Selection):
             raise DataError(message, code="E_DECODE", key=key, shard=shard, details={"field": self.ext}) from error
 
     def infer(self, schema: Schema) -> Structure:
-        feature = schema[_present(self, self.ext, schema)]
+        feature = schema[_present(self.ext, schema)]
         if feature.dtype not in ("bytes", "str", "object"):
             raise SchemaError(f"{self} expects JSON, got {feature}.", details={"field": self.ext})
         return Feature("object")
@@ -293,7 +293,7 @@ def _alternatives(ext: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in ext.split(";"))
 
 
-def _present(node: object, ext: str, there: Mapping[str, Any]) -> str:
+def _present(ext: str, there: Mapping[str, Any]) -> str:
     if ext in there:
         return ext
     for part in _alternatives(ext):

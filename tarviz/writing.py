@@ -82,8 +82,7 @@ class Writer(Whole):
 
     def passed(self, key: str, fields: Mapping[str, Any]) -> bool:
         """Whether a shard that `resume` keeps holds the record already. `UsageError` for one read from a shard that is written."""
-        origin = fields.shard if type(fields) is Record else fields.get("__shard__")
-        if origin is not None and origin != self._origin:
+        if (origin := _origin(fields)) is not None and origin != self._origin:
             self._origin = origin
             Inputs([str(origin)]).refuse_any(self._names)
         if self._before is None:
@@ -211,8 +210,12 @@ class _Rows:
             known = ", ".join(map(str, there))
             raise UsageError(f"the record has no {lacking[0]!r}.", key=key, hint=f"It has {known}.")
         chosen = {ext: there[name] for name, ext in self.fields.items() if there[name] is not None}
-        origin = there.shard if type(there) is Record else there.get("__shard__")
-        return chosen if origin is None else chosen | {"__shard__": origin}
+        return chosen | {"__shard__": _origin(there)}
+
+
+def _origin(fields: Mapping[str, Any]) -> Any:
+    """The shard that a record was read from; None where it does not say."""
+    return fields.shard if type(fields) is Record else fields.get("__shard__")
 
 
 def _halves(record: Any, column: str) -> tuple[Any, Mapping[str, Any]]:

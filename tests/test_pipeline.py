@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.model.errors import ChainError, NotFoundError, SchemaError, UsageError
+from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, UsageError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Decode, Func, Resize, SelectDict, SelectJSON
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.read.mixes import mix
 from tarviz.selection import parse
+from tarviz.testing.strategies import shard
 
 CHAIN = "decode(jpg)|resize(jpg, (32, 48))"
 
@@ -121,6 +124,15 @@ class TestSchema:
         assert Feature("bytes") == schema[0]
         assert "object" != schema[1].dtype
 
+    def test_where_damage_is_passed_over_it_is_tried_on_a_record_that_is_whole(self, make: Callable[..., Path]) -> None:
+        url = make([("a", {"cls": b"x"}), ("b", {"cls": b"2"}), ("c", {"cls": b"3"})])
+        chain = [Decode("cls"), Func(lambda record: {**record, "two": np.zeros(record["cls"])})]
+        plan = Pipeline(url, chain, on_error="skip").plan()
+
+        assert ("b", Feature("float64", (2,))) == (plan.first.key, plan.record["two"])
+        with pytest.raises(DataError):
+            Pipeline(url, chain).plan()
+
     def test_no_shard_and_no_record_are_errors(self, tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             Pipeline(str(tmp_path / "none.tar")).schema()
@@ -141,7 +153,32 @@ class TestLength:
         stream.index(str(digits / "train-{0000..0003}.tar"))
 
         assert 1500 == len(pipeline) == len(list(pipeline))
-        assert Pipeline(str(digits / "train-{0000..0003}.tar"), on_error="skip").count() is None
+
+    @pytest.mark.parametrize(
+        ("options", "how"),
+        [
+            ({"on_error": "skip"}, r"tarviz\.index"),
+            ({"group": "shard"}, r"tarviz\.index"),
+            ({"where": "cls < 3"}, r"len\(pipeline\.eager\(\)\)"),
+            ({"keys": ["a"]}, r"len\(pipeline\.eager\(\)\)"),
+        ],
+    )
+    def test_it_is_not_where_records_may_be_left_out(self, make: Callable[..., Path], options: dict[str, Any], how: str) -> None:
+        url = make([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])
+        stream.index(str(url))
+
+        assert 2 == len(Pipeline(url))
+        assert Pipeline(mix({str(url): 1.0})).count() is None
+        with pytest.raises(TypeError, match=how):
+            len(Pipeline(url, **options))
+
+    def test_it_is_not_of_a_shard_that_is_damaged_or_of_standard_input(self, make: Callable[..., Path]) -> None:
+        data = shard([("a", {"cls": b"1"}), ("b", {"cls": b"2"})])
+        url = make(data[:1024] + bytes([data[1024] ^ 0x55]) + data[1025:])
+        stream.index(str(url))
+
+        assert Pipeline(url).count() is None
+        assert Pipeline("-").count() is None
 
 
 class TestRunners:
@@ -153,6 +190,14 @@ class TestRunners:
         for (x, y), (again_x, again_y) in zip(first, second, strict=True):
             np.testing.assert_array_equal(x, again_x)
             assert y == again_y
+
+    def test_a_mix_goes_through_those_that_draw(self, make: Callable[..., Path]) -> None:
+        pipeline = Pipeline(mix({str(make([("a", {"cls": b"1"})])): 1.0}))
+
+        for runner, options in (("indexed", {}), ("tf", {"engine": "tf-service"})):
+            with pytest.raises(UsageError, match=r"a mix of sources goes through eager, tf, torch"):
+                pipeline.run(runner, **options)
+        assert 1 == len(list(pipeline))
 
     def test_a_runner_that_does_not_exist_is_refused(self) -> None:
         with pytest.raises(UsageError, match=r"runners has nothing named 'eagre'. Hint: Did you mean 'eager'"):

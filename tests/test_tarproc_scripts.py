@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import pytest
 
+import tarviz
 from tarviz import tarproc_scripts
 
 
@@ -54,6 +58,24 @@ def test_a_line_is_translated(old: str, new: str):
     name, *arguments = old.split()
 
     assert new.split() == tarproc_scripts.translated(name, arguments)
+
+
+@pytest.mark.parametrize(("given", "command"), [("echo", "echo\n"), ("echo {}", "echo {}")])
+def test_a_command_gets_no_argument_it_did_not_ask_for(given: str, command: str):
+    assert ["split", "--output", "temp", "--command", command, "a.tar"] == tarproc_scripts.translated("tarsplit", ["-C", given, "a.tar"])
+
+
+@pytest.mark.parametrize("count", ["many", "1.5", "1e999"])
+def test_what_is_no_whole_number_is_left_for_the_verb_to_refuse(count: str):
+    assert ["--count", count] == tarproc_scripts.translated("tarsplit", ["-o", "x", "-n", count])[-2:]
+
+
+def test_a_script_runs_its_verb_and_may_write_into_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    tarviz.write([{"__key__": "a", "cls": 1}, {"__key__": "b", "cls": 2}], tmp_path / "a.tar")
+    monkeypatch.setattr(sys, "argv", ["tarsort", "-S", "shuffle", "-o", f"|cat > {tmp_path}/b.tar", str(tmp_path / "a.tar")])
+
+    assert 0 == tarproc_scripts.tarsort()
+    assert {"a", "b"} == {record.key for record in tarviz.records(str(tmp_path / "b.tar"))}
 
 
 @pytest.mark.parametrize("name", list(tarproc_scripts.VERBS))

@@ -141,6 +141,16 @@ class TestWriter:
             tarviz.write(tarviz.records(str(tmp_path / "train-1.tar")), out)
         assert 3 == len(held(tmp_path))
 
+    @pytest.mark.parametrize("plain", [True, False])
+    def test_nor_where_only_some_columns_are_written(self, out: str, tmp_path: Path, plain: bool):
+        tarviz.write(numbered(3), out)
+        records = list(tarviz.records(str(tmp_path / "train-1.tar")))
+        dicts = [{"__key__": each.key, "__shard__": each.shard, "bin": each["bin"]} for each in records]
+
+        with pytest.raises(UsageError, match="one of the inputs"):
+            tarviz.write(dicts if plain else records, out, fields={"bin": "txt"})
+        assert 3 == len(held(tmp_path))
+
     def test_what_exists_is_refused_where_it_must_not_be_replaced(self, out: str):
         tarviz.write(numbered(3), out)
 
@@ -161,9 +171,13 @@ class TestWriter:
             del made
         assert [] == list(tmp_path.iterdir())
 
-    def test_a_closed_writer_takes_nothing(self, out: str):
+    def test_a_closed_writer_takes_nothing_and_tells_what_it_wrote(self, out: str, tmp_path: Path):
         with tarviz.writer(out) as made:
             made.write("a", {"txt": "one"})
+
+        assert [(str(tmp_path / "train-1.tar"), 1, 2048)] == [(tar.url, tar.records, tar.bytes) for tar in made.commit().outputs]
+        assert str(made) == str(made.result)
+        assert 0 == made.result.to_dict()["kept"]
 
         with pytest.raises(UsageError, match="closed"):
             made.write("b", {"txt": "two"})
@@ -191,7 +205,8 @@ class TestResume:
 
         result = tarviz.write(numbered(6), out, max_records=3, resume=True)
 
-        assert (2, 6) == (result.kept, result.records)
+        assert (2, 6, 2) == (result.kept, result.records, result.to_dict()["kept"])
+        assert "2 of them kept from before" in str(result)
         assert 2 == len(list(tmp_path.iterdir()))
 
     def test_other_records_are_refused(self, out: str):
@@ -250,10 +265,38 @@ class TestWrite:
 
         assert [("7", {"jpg": b"p", "cls": b"1"})] == held(tmp_path)
 
-    def test_keys_are_numbers_where_there_are_none(self, out: str, tmp_path: Path):
-        tarviz.write([{"txt": "a"}, {"txt": "b"}], out, key="train/{n:03d}")
+    @pytest.mark.parametrize(
+        ("key", "keys"),
+        [(None, ["k", "000000001"]), ("train/{n:03d}", ["train/000", "train/001"]), ("{n}", ["0", "1"])],
+    )
+    def test_keys_are_numbers_where_there_are_none_or_these_are_not_wanted(
+        self, out: str, tmp_path: Path, key: str | None, keys: list[str]
+    ):
+        tarviz.write([{"__key__": "k", "txt": "a"}, {"txt": "b"}], out, key=key)
 
-        assert ["train/000", "train/001"] == [key for key, _ in held(tmp_path)]
+        assert [(keys[0], {"txt": b"a"}), (keys[1], {"txt": b"b"})] == held(tmp_path)
+
+    def test_a_field_may_be_the_key_and_is_none_then(self, out: str, tmp_path: Path):
+        tarviz.write([{"name": "x", "cls": 1}], out, key="name")
+        (tmp_path / "new").mkdir()
+        tarviz.write(tarviz.records(out.format(1)), str(tmp_path / "new" / "a.tar"), key="cls")
+
+        assert [("x", {"cls": b"1"})] == held(out.format(1))
+        assert [("1", {"cls": b"1"})] == held(tmp_path / "new")
+        with pytest.raises(UsageError, match="record 0 has no 'name', which is to be its key"):
+            tarviz.write(tarviz.records(out.format(1)), str(tmp_path / "b.tar"), key="name")
+
+    @pytest.mark.parametrize("keys", [["a", "b"], ("a", "b"), np.array(["a", "b"])])
+    def test_a_batch_is_as_many_records(self, out: str, tmp_path: Path, keys: object):
+        tarviz.write([{"__key__": keys, "cls": [1, 2]}, ("c", {"cls": 3})], out)
+
+        assert [("a", {"cls": b"1"}), ("b", {"cls": b"2"}), ("c", {"cls": b"3"})] == held(tmp_path)
+
+    @pytest.mark.parametrize(
+        ("options", "match"), [({"workers": -1}, "workers=-1 is less than 0"), ({"exists": "append"}, "exists='append' is not one of")]
+    )
+    def test_options_that_cannot_be_are_refused(self, out: str, options: dict[str, object], match: str):
+        refused({"__key__": "a", "cls": 1}, match, out, **options)
 
     def test_records_and_pipelines_are_written_on(self, out: str, tmp_path: Path):
         (tmp_path / "new").mkdir()
@@ -297,6 +340,13 @@ class TestOthers:
         tarviz.write(pandas.DataFrame({"cls": [1, 2], "txt": ["a", None]}), out, workers=1)
 
         assert [{"cls": b"1", "txt": b"a"}, {"cls": b"2"}] == [fields for _, fields in held(tmp_path)]
+
+    def test_what_pandas_takes_for_empty_is_no_field(self, out: str, tmp_path: Path):
+        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+        empty = pandas.DataFrame({"txt": ["a", pandas.NA], "json": [1, pandas.NaT], "cls": [float("nan"), 2]}, dtype=object)
+        tarviz.write(empty, out)
+
+        assert [{"txt": b"a", "json": b"1"}, {"cls": b"2"}] == [fields for _, fields in held(tmp_path)]
 
     def test_polars(self, out: str, tmp_path: Path):
         polars = pytest.importorskip("polars", reason="polars is not installed")

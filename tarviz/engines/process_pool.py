@@ -13,10 +13,8 @@ from __future__ import annotations
 import os
 import pickle
 import queue
-import selectors
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
@@ -27,6 +25,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
@@ -39,7 +38,6 @@ SPOOLS = 2  # files of a worker: one is read while it writes the other
 TRIES = 2  # a task that kills its worker gets a second one
 
 _NO_PICKLE = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RuntimeError)  # what pools and locks raise too
-_SIZE = struct.Struct("<Q")
 _START = "import sys; sys.path[:] = {path!r}; from tarviz.engines.process_pool import _serve; _serve({reads}, {writes}, {spools!r})"
 
 
@@ -51,8 +49,8 @@ def can_run() -> bool:
 @dataclass(eq=False, slots=True)
 class _WorkerProcess:
     process: subprocess.Popen[bytes]
-    to: IO[bytes]
-    back: IO[bytes]
+    to: Connection[Any, Any]
+    back: Connection[Any, Any]
     spools: list[IO[bytes]]
     free: list[int]  # spools nobody uses
     task: int | None = None
@@ -108,8 +106,9 @@ class Workers(InOrder):
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()
-            for file in (worker.to, worker.back, *worker.spools):
-                file.close()
+            worker.to.close()
+            worker.back.close()
+            self._orphans += worker.spools
         while self._orphans:
             self._orphans.pop().close()
 
@@ -126,24 +125,23 @@ class Workers(InOrder):
         spools: list[IO[bytes]] = []
         if self.spool is not None:
             spools = [tempfile.TemporaryFile(dir=self.spool, buffering=0) for _ in range(SPOOLS)]  # noqa: SIM115
-        theirs_in, ours_out = os.pipe()
-        ours_in, theirs_out = os.pipe()
-        numbers = [file.fileno() for file in spools]
-        code = _START.format(path=sys.path, reads=theirs_in, writes=theirs_out, spools=numbers)
+        (theirs_in, to), (back, theirs_out) = Pipe(duplex=False), Pipe(duplex=False)
+        reads, writes, numbers = theirs_in.fileno(), theirs_out.fileno(), [file.fileno() for file in spools]
+        code = _START.format(path=sys.path, reads=reads, writes=writes, spools=numbers)
         process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.DEVNULL,
             stdout=2,  # what a user's function prints must not end up in data on stdout
             env=config.environment(),
-            pass_fds=[theirs_in, theirs_out, *numbers],
+            pass_fds=[reads, writes, *numbers],
             start_new_session=True,
         )
-        os.close(theirs_in)
-        os.close(theirs_out)
-        worker = _WorkerProcess(process, open(ours_out, "wb", 0), open(ours_in, "rb", 0), spools, list(range(len(spools))))  # noqa: SIM115
+        theirs_in.close()
+        theirs_out.close()
+        worker = _WorkerProcess(process, to, back, spools, list(range(len(spools))))
         self._workers.append(worker)
         with suppress(BrokenPipeError):  # it died at once: noticed when its answer is read
-            _send(worker.to, self._payload)
+            to.send_bytes(self._payload)
         return worker
 
     def _begin(self, number: int, task: Any) -> None:
@@ -152,11 +150,12 @@ class Workers(InOrder):
         worker.task, worker.told = number, 0
         worker.spool = worker.free.pop() if self.spool is not None else None
         with suppress(BrokenPipeError):
-            _send(worker.to, pickle.dumps((task, worker.spool)))
+            worker.to.send_bytes(pickle.dumps((task, worker.spool)))
 
     def _ended(self) -> Iterator[Ended]:
-        for worker in self._ready():
-            message, number = _unpickled(_receive(worker.back)), worker.task
+        ready = wait([worker.back for worker in self._workers if worker.task is not None])
+        for worker in [each for each in self._workers if each.back in ready]:
+            message, number = _received(worker.back), worker.task
             assert number is not None
             if message is None:
                 error = _killed(self._lost(worker))
@@ -174,15 +173,10 @@ class Workers(InOrder):
     def _lost(self, worker: _WorkerProcess) -> int:
         """Give up a worker that died: its exit status. Results in its files may still be wanted."""
         self._workers.remove(worker)
-        self._orphans += [worker.to, worker.back, *worker.spools]
+        worker.to.close()
+        worker.back.close()
+        self._orphans += worker.spools
         return worker.process.wait()
-
-    def _ready(self) -> list[_WorkerProcess]:
-        with selectors.DefaultSelector() as selector:
-            for worker in self._workers:
-                if worker.task is not None:
-                    selector.register(worker.back, selectors.EVENT_READ, worker)
-            return [key.data for key, _ in selector.select()]
 
 
 def _killed(status: int) -> TarvizError:
@@ -216,37 +210,20 @@ def _pickled(value: Any) -> bytes:
     return packed
 
 
-def _send(file: IO[bytes], data: bytes) -> None:
-    view = memoryview(_SIZE.pack(len(data)) + data)
-    while view:
-        view = view[file.write(view) :]
-
-
-def _receive(file: IO[bytes]) -> bytes | None:
-    """The next message, None at the end."""
-    head = _exactly(file, _SIZE.size)
-    return _exactly(file, _SIZE.unpack(head)[0]) if head else None
-
-
-def _exactly(file: IO[bytes], size: int) -> bytes | None:
-    data = b""
-    while len(data) < size:
-        more = file.read(size - len(data))
-        if not more:
-            return None
-        data += more
-    return data
-
-
-def _unpickled(message: bytes | None) -> Any:
-    return None if message is None else pickle.loads(message)  # noqa: S301  (from our own child)
+def _received(back: Connection[Any, Any]) -> Any:
+    """What a worker says; None where it died."""
+    try:
+        message = back.recv_bytes()
+    except (EOFError, OSError):  # also in the middle of what it says
+        return None
+    return pickle.loads(message)  # noqa: S301  (from our own child)
 
 
 class _Answers:
     """What a worker says to its parent."""
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
+    def __init__(self, to: Connection[Any, Any]) -> None:
+        self._to = to
         self._ticks = 0
         self._next = 0.0
 
@@ -271,7 +248,7 @@ class _Answers:
 
     def _say(self, data: bytes) -> None:
         try:
-            _send(self._file, data)
+            self._to.send_bytes(data)
         except OSError:
             _leave()  # nobody listens any more
 
@@ -294,12 +271,11 @@ def _serve(reads: int, writes: int, spools: Sequence[int]) -> None:
     signal.signal(signal.SIGTERM, _leave)  # an exception, so that sinks clear up
     sys.unraisablehook = _leave_again
     warnings.simplefilter("ignore", TarvizWarning)  # counted in the report, and said once by the parent
-    answers = _Answers(open(writes, "wb", 0))  # noqa: SIM115  (open as long as the process lives)
-    files = [open(number, "r+b", 0) for number in spools]  # noqa: SIM115
+    files = [open(number, "r+b", 0) for number in spools]  # noqa: SIM115  (open as long as the process lives)
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_listen, args=(reads, inbox), daemon=True).start()
+    threading.Thread(target=_listen, args=(Connection(reads, writable=False), inbox), daemon=True).start()
     try:
-        _work(inbox, files, answers)
+        _work(inbox, files, _Answers(Connection(writes, readable=False)))
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough
 
@@ -324,10 +300,10 @@ def _work(inbox: queue.SimpleQueue[bytes], files: Sequence[IO[bytes]], answers: 
             answers.give("done", value)
 
 
-def _listen(reads: int, inbox: queue.SimpleQueue[bytes]) -> None:
-    with open(reads, "rb", 0) as file:
-        while (message := _receive(file)) is not None:
-            inbox.put(message)
+def _listen(parent: Connection[Any, Any], inbox: queue.SimpleQueue[bytes]) -> None:
+    with suppress(EOFError, OSError):
+        while True:
+            inbox.put(parent.recv_bytes())
     # The parent is gone: clear up, and do not hang if that takes long.
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(5)

@@ -240,19 +240,15 @@ def _from_files() -> list[tuple[str, Mapping[str, Any]]]:
     return found
 
 
-def sources(**given: Any) -> dict[str, tuple[Any, str]]:
-    """Every option's value and where it comes from: `argument`, `with`, `TARVIZ_…`, a file's path, `default`."""
-    for name in given:
-        _check_name(name)
+def sources() -> dict[str, tuple[Any, str]]:
+    """Every option's value and where it comes from: `with`, `TARVIZ_…`, a file's path, `default`."""
     read = _from_files()
     within = {name: value for _, changes in _WITHIN for name, value in changes}
     default = Options()
     result: dict[str, tuple[Any, str]] = {}
     for name in _READ:
         variable = f"TARVIZ_{name.upper()}"
-        if given.get(name) is not None:
-            result[name] = _convert(name, given[name], "argument"), "argument"
-        elif name in within:
+        if name in within:
             result[name] = within[name], "with"
         elif os.environ.get(variable):
             result[name] = _convert(name, os.environ[variable], variable), variable
@@ -260,11 +256,6 @@ def sources(**given: Any) -> dict[str, tuple[Any, str]]:
             places = ((content[name], path) for path, content in read if name in content)
             result[name] = next(places, (getattr(default, name), "default"))
     return result
-
-
-def _check_name(name: str) -> None:
-    if name not in _READ:
-        raise UsageError(f"{name!r} is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
 
 
 def environment() -> dict[str, str]:
@@ -317,6 +308,7 @@ def options(**given: Unpack[OptionKeywords]) -> Options:
     """
     chosen = _options(_state(), tuple(_WITHIN))
     for name in given:
-        _check_name(name)
+        if name not in _READ:
+            raise UsageError(f"{name!r} is not an option.", hint=f"There are: {', '.join(sorted(_READ))}.")
     changes = {name: _convert(name, value, "argument") for name, value in given.items() if value is not None}
     return replace(chosen, **changes) if changes else chosen

@@ -83,14 +83,12 @@ def is_known(folder: str, name: str) -> bool:
 
 def load(folder: str, name: str) -> ModuleType | Any:
     """The module of one plugin, imported now. `UsageError` names what exists when there is none of that name."""
-    if name in _own(folder) and not _overridden(folder, name):
+    if name in _own(folder) and not (_overridden(folder, name) and name in _foreign(folder)):
         return importlib.import_module(f"tarviz.{folder}.{name}")
-    if not is_known(folder, name):
-        import difflib
-
-        close = difflib.get_close_matches(name, names(folder), 1, cutoff=0.5)
-        meant = f"Did you mean {close[0]!r}? " if close else ""
-        raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{meant}There are: {', '.join(names(folder))}.")
     if name in _foreign(folder):
         return _foreign(folder)[name].load()
-    return importlib.import_module(f"tarviz.{folder}.{name}")
+    import difflib
+
+    close = difflib.get_close_matches(name, names(folder), 1, cutoff=0.5)
+    meant = f"Did you mean {close[0]!r}? " if close else ""
+    raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{meant}There are: {', '.join(names(folder))}.")

@@ -17,7 +17,6 @@ from tarviz.model.redaction import redact
 
 URL = NewType("URL", str)
 Key = NewType("Key", str)
-Ext = NewType("Ext", str)
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 KeySplit: TypeAlias = Literal["first-dot", "last-dot"]

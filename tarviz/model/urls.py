@@ -26,36 +26,12 @@ _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 # learn.microsoft.com/rest/api/storageservices/create-user-delegation-sas and create-account-sas,
 # docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/private-content-creating-signed-url-canned-policy.html
 _SIGNING = ("x-amz-", "x-goog-")
-_SAS = frozenset(
-    [
-        "sv",
-        "ss",
-        "srt",
-        "sr",
-        "st",
-        "se",
-        "sp",
-        "sip",
-        "spr",
-        "sig",
-        "si",
-        "ses",
-        "skoid",
-        "sktid",
-        "skt",
-        "ske",
-        "sks",
-        "skv",
-        "saoid",
-        "suoid",
-        "scid",
-        "sdd",
-        "sduoid",
-        "skdutid",
-    ]
-)
-_EXPIRING = frozenset(["expires", "signature", "policy", "key-pair-id", "awsaccesskeyid", "googleaccessid"])
+_SAS = frozenset((
+    "sv", "ss", "srt", "sr", "st", "se", "sp", "sip", "spr", "sig", "si", "ses", "skoid", "sktid", "skt", "ske",
+    "sks", "skv", "saoid", "suoid", "scid", "sdd", "sduoid", "skdutid",
+))  # fmt: skip
 _KEYS = frozenset(["key-pair-id", "awsaccesskeyid", "googleaccessid"])
+_EXPIRING = _KEYS | {"expires", "signature", "policy"}
 
 
 def scheme_of(url: str) -> str:

@@ -2,7 +2,7 @@
 
 from tarviz.formats.tar_header import TAR_END, tar_header, tar_member
 from tarviz.outputs.inputs import Inputs
-from tarviz.outputs.manifest import Part, Written, manifest_url, proven, read_manifest, source_entry
+from tarviz.outputs.manifest import Written, manifest_url, proven, read_manifest, source_entry
 from tarviz.outputs.names import Exists, Names, counted, refuse_existing
 from tarviz.outputs.output import Output
 from tarviz.outputs.outputs import Outputs, Run
@@ -17,7 +17,6 @@ __all__ = [
     "Outputs",
     "Packer",
     "Packing",
-    "Part",
     "Run",
     "Written",
     "counted",

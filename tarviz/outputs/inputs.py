@@ -9,28 +9,14 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Protocol
 
 from tarviz import stores
 from tarviz.model.errors import UsageError
-from tarviz.model.types import URL
 from tarviz.model.urls import identity
+from tarviz.outputs.names import Names
 
 _NUMBER = re.compile(r"\d{1,18}")
 _HINT = "Choose another name; move the new file over the old one when it is complete."
-
-
-class Numbered(Protocol):
-    """Names of outputs by number: what `Names` provides."""
-
-    @property
-    def pattern(self) -> str | None:
-        """What `glob` finds those names with that are files of this machine; None where they are not foreseen."""
-        ...
-
-    def at(self, number: int) -> URL:
-        """The name of output `number`, counted from 0."""
-        ...
 
 
 class Inputs:
@@ -69,12 +55,12 @@ class Inputs:
         elif identity(url) in self._names:
             raise UsageError("the output is one of the inputs.", shard=url, hint=_HINT)
 
-    def refuse_any(self, names: Numbered, *, first: int = 0, count: int | None = None) -> None:
+    def refuse_any(self, names: Names, *, first: int = 0, count: int | None = None) -> None:
         """The same for outputs that are counted, from `first` on: `count` of them, or any number where that is not known."""
         for number in range(first, first + count) if count is not None else self._likely(names, first):
             self.refuse(names.at(number))
 
-    def _likely(self, names: Numbered, first: int) -> Iterator[int]:
+    def _likely(self, names: Names, first: int) -> Iterator[int]:
         """The numbers that stand in the name of a file that is there, or of a remote input."""
         yield first
         if names.pattern is None:

@@ -32,12 +32,12 @@ def ahead(
     where its shard's turn is.
     """
     waiting = deque(found)
-    running: deque[_Reader[P]] = deque()
+    running: deque[ReadingThread[P]] = deque()
     ready = threading.Event()
     try:
         while waiting or running:
             while waiting and len(running) < width:
-                running.append(_Reader(waiting.popleft(), opened, ready, depth))
+                running.append(ReadingThread(waiting.popleft(), opened, ready, depth))
             at = 0 if ordered else _ready(running, ready)
             item = running[at].queue.get()
             if item is not None and not isinstance(item, BaseException):
@@ -55,7 +55,7 @@ def ahead(
             reader.stop()
 
 
-def _ready(running: deque[_Reader[P]], found: threading.Event) -> int:
+def _ready(running: deque[ReadingThread[P]], found: threading.Event) -> int:
     """The first reader that has something; waits until one has."""
     while True:
         found.clear()
@@ -65,8 +65,8 @@ def _ready(running: deque[_Reader[P]], found: threading.Event) -> int:
         found.wait()
 
 
-class _Reader(Generic[P]):
-    """One shard read by a thread of its own; its queue gives what comes of it, at last None or what was raised."""
+class ReadingThread(Generic[P]):
+    """What comes of one shard, or another source, taken by a thread of its own: its queue gives it, at last None or what was raised."""
 
     def __init__(self, url: T, opened: Callable[[T, ReadReport], Generator[P, None, None]], found: threading.Event, depth: int) -> None:
         self.queue: queue.Queue[P | BaseException | None] = queue.Queue(depth)

@@ -19,11 +19,9 @@ from tarviz.runners.batch_memory import LEAST, BatchMemory
 from tarviz.runners.batch_rows import BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
-from tarviz.runners.shares import Piece, Reader, world_of
+from tarviz.runners.shares import Reader, world_of
 from tarviz.runners.stage_timer import StageTimer
-from tarviz.runners.walk import Item, Walk, placed
-
-__all__ = ["Eager", "Item", "Piece", "collate", "placed", "run"]
+from tarviz.runners.walk import Walk
 
 
 class Eager(Walk, Iterable[Any]):
@@ -207,8 +205,5 @@ def collate(values: list[Any], stack: Callable[[list[Any]], NDArray[Any]] = np.s
     if isinstance(first, np.ndarray | np.generic):
         return stack(values) if len({(np.shape(value), np.asarray(value).dtype) for value in values}) == 1 else values
     if isinstance(first, bool | int | float) and all(type(value) is type(first) for value in values):
-        try:
-            return np.array(values)
-        except OverflowError:
-            return values
+        return np.array(values)
     return values

@@ -24,11 +24,6 @@ from tarviz.runners.arguments import whole_number
 from tarviz.runners.walk import Walk
 
 
-def run(pipeline: Pipeline, *, epoch: int = 0) -> Indexed:
-    """The pipeline by number. See `Indexed`."""
-    return Indexed(pipeline, epoch=epoch)
-
-
 class Indexed(Sequence[Any]):
     """What a pipeline yields, by number: `len`, `[k]`, and several at once as `[[9, 2, 5]]`, an array of numbers, or a slice.
 
@@ -125,3 +120,6 @@ class Indexed(Sequence[Any]):
         if not -len(self) <= number < len(self):
             raise IndexError(f"record {number} of {len(self)}")
         return number % len(self)
+
+
+run = Indexed

@@ -164,7 +164,7 @@ class Walk:
     ) -> Generator[tuple[list[Placed], list[Any]], None, None]:
         def processed(part: tuple[list[Placed], Offers | None]) -> tuple[list[Placed], list[Any]]:
             chunk, offers = part
-            return chunk, self._process([item for _, _, item in chunk], epoch, offers)
+            return chunk, self.worked([item for _, _, item in chunk], epoch, offers)
 
         offered = ((chunk, None if rows is None else rows.offers(len(chunk))) for chunk in chunks)
         if self.elsewhere:
@@ -175,11 +175,7 @@ class Walk:
         else:
             yield from map(processed, offered)
 
-    def worked(self, chunk: list[Item], epoch: int) -> list[Any]:
-        """Values of records, or the error in place of a value."""
-        return self._process(chunk, epoch)
-
-    def _process(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
+    def worked(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
         """Values of records, or the error in place of a value; after an error that is to be raised nothing follows."""
         chain, select = self.pipeline.chain, self.pipeline.select
         laps = None if self.timer is None else self.timer.laps(chain)

@@ -353,8 +353,9 @@ class Target(Handler):
             bucket = item.get("bucket") or call.name
             found = self.cluster.buckets.get(bucket, {}).get(item["objname"])
             data = None if found is None else found.data if not item.get("archpath") else found.member(item["archpath"])
-            if data is not None and (start := item.get("start", 0)) + item.get("length", 0):
-                data = data[start:] if item.get("length", -1) < 0 else data[start : start + item["length"]]
+            if data is not None:
+                start, length = item.get("start", 0), item.get("length", 0)
+                data = data[start : start + length] if length > 0 else data[start:]
             if data is None and not asked.get("coer"):
                 raise Problem(404, f'object "ais://{bucket}/{item["objname"]}" does not exist')
             rows.append((bucket, item, data))

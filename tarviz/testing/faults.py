@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import email.utils
-import os
 import re
 import select
 import socket
@@ -347,8 +346,6 @@ def _reader(data: Source) -> tuple[Callable[[int, int], bytes], int]:
 
 
 def _read_file(path: Path, at: int, count: int) -> bytes:
-    fd = os.open(path, os.O_RDONLY)
-    try:
-        return os.pread(fd, count, at)
-    finally:
-        os.close(fd)
+    with path.open("rb") as file:
+        file.seek(at)
+        return file.read(count)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import socket
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
+import tarviz
 from tarviz.engines.ray import joining
 from tarviz.model.errors import UsageError
 from tarviz.testing.faults import FaultServer
@@ -47,3 +52,41 @@ class TestReach:
     @pytest.mark.parametrize("address", [None, "auto", "local", "host"])
     def test_what_names_no_port_is_ray_s_to_find(self, address):
         joining.reach(address)
+
+
+class TestWhatIsSent:
+    def test_options_go_along_but_those_of_a_machine(self, monkeypatch):
+        for name in ("AIS_ENDPOINT", "TARVIZ_BLOCK_SIZE", "TARVIZ_WORKERS"):
+            monkeypatch.delenv(name, raising=False)
+        before = joining.home()
+        monkeypatch.setenv("AIS_ENDPOINT", "http://ais")
+        monkeypatch.setenv("TARVIZ_BLOCK_SIZE", "8192")
+        monkeypatch.setenv("TARVIZ_WORKERS", "3")
+        home = joining.home()
+
+        assert (os.getcwd(), tarviz.__version__) == (home.folder, home.version)
+        assert {"AIS_ENDPOINT": "http://ais", "TARVIZ_BLOCK_SIZE": "8192"} == dict(home.settings.items() - before.settings.items())
+        assert not {"TARVIZ_CACHE_DIR", "TARVIZ_WORKERS", "TARVIZ_PROGRESS"} & home.settings.keys()
+
+    def test_functions_travel_and_what_cannot_is_refused(self):
+        ray = SimpleNamespace(cloudpickle=pytest.importorskip("cloudpickle", reason="pip install cloudpickle"))
+
+        assert 7 == pickle.loads(joining.packed(ray, lambda: 7))()
+        with pytest.raises(UsageError, match="cannot travel to the workers: cannot pickle"):
+            joining.packed(ray, threading.Lock())
+
+
+class TestWords:
+    def test_a_worker_that_was_lost(self):
+        error = joining.lost(OSError(f"out\n of {'o' * 400}"), 3)
+
+        assert f"the worker was lost 3 times: out of {'o' * 293}." == error.message
+        assert ("E_WORKER", "out\n of") == (error.code, str(error.__cause__)[:7])
+
+    @pytest.mark.parametrize("wrapped", [True, False])
+    def test_a_worker_that_cannot_begin(self, wrapped):
+        cause = RuntimeError("no\ntarviz there")
+        error = joining.unserved(SimpleNamespace(cause=cause) if wrapped else cause)
+
+        assert "a worker of the cluster cannot run tasks: no tarviz there." == error.message
+        assert ("E_WORKER", "It needs the same tarviz installed.") == (error.code, error.hint)

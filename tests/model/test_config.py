@@ -88,6 +88,27 @@ class TestOptions:
         with pytest.raises(UsageError, match="block_size"):
             config.options()
 
+    @pytest.mark.parametrize(
+        ("option", "good", "bad"),
+        [
+            ("block_size", {4096: 4096, "4KiB": 4096, 1 << 30: 1 << 30}, [4095, (1 << 30) + 1]),
+            ("stall_timeout", {0.001: 0.001, "999999999": 999_999_999.0}, [0, 1e9, -1]),
+            ("workers", {"2": 2, 3.0: 3}, [1.5, -1, "x"]),
+            ("progress", {True: "on", False: "off", "1": "on", "0": "off", "auto": "auto", "on": "on", "off": "off"}, ["yes", 2]),
+            (
+                "override",
+                {" ops.resize ,viewers.text, ": "ops.resize,viewers.text", "": ""},
+                ["resize", "ops.a viewers.b", "Ops.a"],
+            ),
+            ("cache_dir", {"/a": Path("/a")}, [""]),
+        ],
+    )
+    def test_values_are_taken_within_their_bounds(self, option: str, good: dict[object, object], bad: list[object]):
+        assert good == {value: getattr(config.options(**{option: value}), option) for value in good}
+        for value in bad:
+            with pytest.raises(UsageError, match=option):
+                config.options(**{option: value})
+
     def test_an_unknown_argument_is_refused(self):
         with pytest.raises(UsageError, match="not an option"):
             config.options(blocksize=None)
@@ -120,6 +141,41 @@ class TestParseSize:
     @given(st.floats(0, 1e15))
     def test_a_formatted_size_reads_back_within_a_percent(self, number: float):
         assert config.parse_size(config.format_size(number)) == pytest.approx(number, rel=0.006, abs=0.6)
+
+    def test_three_digits_and_a_unit_are_written(self):
+        sizes = [0, 999, 1000, 9_940, 99_940, 100_000, 999_499, 999_500, 2e18, -5000]
+
+        assert ["0 B", "999 B", "1.00 kB", "9.94 kB", "99.9 kB", "100 kB", "999 kB", "1.00 MB", "2000 PB", "-5.00 kB"] == [
+            config.format_size(size) for size in sizes
+        ]
+
+    def test_limits_of_a_number(self):
+        assert 999_999_999_999_999_872 == config.parse_size(999_999_999_999_999_872)
+        for text in (10**18, "9.1e15k", True):
+            with pytest.raises(UsageError, match="not a size"):
+                config.parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "cache", "data"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/c", "XDG_DATA_HOME": "/d"}, "/c/tarviz", "/d/tarviz"),
+        ("linux", {}, "/home/x/.cache/tarviz", "/home/x/.local/share/tarviz"),
+        ("darwin", {}, "/home/x/.cache/tarviz", "/home/x/Library/Application Support/tarviz"),
+        ("win32", {}, "/home/x/.cache/tarviz", "/home/x/AppData/Local/tarviz"),
+        ("win32", {"LOCALAPPDATA": "/l"}, "/home/x/.cache/tarviz", "/l/tarviz"),
+    ],
+)
+def test_folders_are_where_the_system_has_them(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], cache: str, data: str
+):
+    for name in ("XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"HOME": "/home/x", **variables}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("tarviz.model.config.sys.platform", platform)
+
+    assert (Path(cache), Path(data)) == (config.Options().cache_dir, config.Options().data_dir)
 
 
 class TestWith:
@@ -163,6 +219,8 @@ class TestWith:
         with config.options(workers=4), ThreadPoolExecutor(1) as pool:
             assert 4 == pool.submit(lambda: config.options().workers).result()
             assert [4, 4] == list(engines.each("local", _Workers(), [1, 2], jobs=2))
+            with config.options(workers=5, max_ratio=7):
+                assert {"TARVIZ_WORKERS": "5", "TARVIZ_MAX_RATIO": "7"}.items() <= config.environment().items()
 
 
 class _Workers:

@@ -33,6 +33,27 @@ def test_the_line_names_every_place_and_no_secret():
     assert "planted" not in text + repr(WHOLE) + str(WHOLE.to_dict()) + repr(WHOLE.fault)
 
 
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (DataError("it is cut."), "E_CORRUPT: it is cut."),
+        (DataError("it is cut.", shard="a.tar", records_before=0), "E_CORRUPT a.tar: it is cut. 0 records read before."),
+        (DataError("it is cut.", offset=0, records_before=1), "E_CORRUPT: byte 0: it is cut. 1 record read before."),
+        (StoreError("gone.", key="k", records_before=2, hint="Wait."), 'E_NETWORK: record "k": gone. 2 records read before. Hint: Wait.'),
+        (Fault("W_ODD", "it is odd."), "W_ODD: it is odd."),
+        (Fault("W_ODD", "it is odd.", "a.tar", "k\n", "m", 0), r"W_ODD a.tar, record 'k\\n', member 'm' at byte 0: it is odd."),
+    ],
+)
+def test_the_line_has_what_is_known(error: TarvizError | Fault, line: str):
+    assert line == str(error)
+
+
+def test_as_data_it_has_what_is_known():
+    assert {"code": "W_ODD", "message": "it is odd.", "key": "k", "offset": 0} == Fault("W_ODD", "it is odd.", key="k", offset=0).to_dict()
+    known = {"code": "E_LIMIT", "message": "too large.", "key": "k", "compressed_offset": 0, "hint": "Set it.", "need": 5}
+    assert known == LimitError("too large.", key="k", compressed_offset=0, hint="Set it.", details={"need": 5}).to_dict()
+
+
 def test_what_is_shown_has_no_control_characters():
     assert "\x1b" not in str(DataError("x\x1b[31m", key="a\x1bb\n"))
     assert 1 == len(str(DataError("x\ny", member="a\nb")).splitlines())

@@ -84,6 +84,10 @@ class TestIdentity:
         assert {os.path.realpath(tmp_path / "a.tar")} == {identity(name) for name in names}
         assert identity("a.tar") != identity("sub/a.tar")
 
+    @pytest.mark.parametrize("url", ["-", "pipe:cat ./a.tar", "http://host:port/a.tar?sig=1#b", "https://[::1/a.tar"])
+    def test_what_is_no_place_is_what_it_is(self, url: str):
+        assert url == identity(url)
+
     @given(st.lists(st.tuples(WORDS, WORDS), max_size=4), st.sampled_from(SIGNERS))
     def test_other_parameters_stay_as_they_are(self, own: list[tuple[str, str]], signer: str):
         own = [(f"q{name}", value) for name, value in own]
@@ -109,7 +113,11 @@ class TestSchemes:
         assert scheme == scheme_of(url)
         assert (scheme == "file") == is_local(url)
 
-    def test_a_shell_command_is_no_url(self):
+    def test_a_shell_command_is_no_url_but_a_file_of_that_name_is_one(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "pipe:a.tar").symlink_to("nowhere")
+
+        assert "file" == scheme_of("pipe:a.tar")
         with pytest.raises(UsageError, match="shell command"):
             scheme_of("pipe:curl http://x")
 

@@ -25,6 +25,11 @@ def test_keys_that_lead_out_of_the_folder_are_refused(key: str):
     assert "E_UNSAFE_NAME" == found.value.code
 
 
+def test_a_key_is_a_text():
+    with pytest.raises(UsageError, match="a key is a text, got int"):
+        check_key(7)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("key", ["0001", "train/0001", "a.b/c", "a b", "é-1"])
 def test_other_keys_are_taken(key: str):
     check_key(key)

@@ -137,6 +137,23 @@ class TestRotation:
     def test_a_limit_that_is_none_is_refused(self, tmp_path, limit):
         with pytest.raises(UsageError):
             outputs(tmp_path / "train.record", max_size=limit)
+        with pytest.raises(UsageError, match="at least one record"):
+            outputs(tmp_path / "train.record", max_records=0)
+
+    def test_what_ends_a_file_is_counted_in(self, tmp_path):
+        with outputs(tmp_path / "t-{}.record", max_size=100, ending=b"e" * 20) as run:
+            run.add(frames(40, 40, 40))
+            run.add(frames(41, 90))
+
+        assert [100, 60, 61, 110] == [each.bytes for each in run.done]
+
+    def test_they_are_counted_from_where_they_start_and_hold_the_first_that_was_added(self, tmp_path):
+        with outputs(tmp_path / "t-{}.record", max_records=1, start=3) as run:
+            run.add(frames(20, 30))
+            run.settle()
+            assert ["t-4.record"] == sorted(name for name in os.listdir(tmp_path) if not name.startswith("."))
+
+        assert [f"t-{at}.record" for at in (4, 5)] == [Path(each.url).name for each in run.done]
 
     @pytest.mark.parametrize(("how", "unpack"), [("gzip", gzip.decompress), ("zlib", zlib.decompress)])
     def test_compressed_outputs_hold_the_same_records_and_stay_below_the_limit(self, tmp_path, how, unpack):
@@ -168,6 +185,14 @@ class TestManifest:
         ]
         assert [(2, 80, "tfrecord")] * 2 == [(each["records"], each["bytes"], each["format"]) for each in manifests]
         assert [each.crc32c for each in run.done] == [each["crc32c"] for each in manifests]
+        assert [True, False] == [each["full"] for each in manifests]
+
+    def test_of_a_source_without_a_record_it_says_so(self, tmp_path):
+        with outputs(tmp_path / "t.record", manifest={}) as run:
+            run.source({"shard": "a.tar"})
+
+        (part,) = read_manifest(run.done[0].url)["sources"]
+        assert {"shard": "a.tar", "first": 0, "stop": 0} == part
 
     def test_it_proves_the_output_it_was_written_with_and_no_other(self, tmp_path):
         with outputs(tmp_path / "t.record", manifest={}) as run:
@@ -411,6 +436,27 @@ class TestOutput:
 
         assert b"".join(pieces) == (tmp_path / "a").read_bytes()
         assert f"{crc(b''.join(pieces)):08x}" == written.crc32c
+        assert written is output.commit()
+        output.abort()
+        assert (tmp_path / "a").exists()
+
+    def test_without_a_sum_there_is_no_crc(self, tmp_path):
+        with Output(URL(str(tmp_path / "a")), summed=False) as output:
+            output.write([b"abc"])
+
+        assert (3, "") == (output.commit().bytes, output.commit().crc32c)
+
+    @pytest.mark.parametrize("packing", [None, "gzip"])
+    @pytest.mark.parametrize("summed", [True, False])
+    def test_bytes_are_sent_up_to_where_a_file_has_them(self, tmp_path, packing, summed):
+        (tmp_path / "in").write_bytes(b"some bytes")
+        output = Output(URL(str(tmp_path / "a")), packing=packing, summed=summed)
+        with open(tmp_path / "in", "rb") as file:
+            assert (4, 10) == (output.send(file.fileno(), 1, 4), output.send(file.fileno(), 8, 99))
+        output.commit()
+
+        data = (tmp_path / "a").read_bytes()
+        assert b"omees" == (gzip.decompress(data) if packing else data)
 
 
 def test_an_interrupt_in_the_last_step_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import signal
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,7 @@ from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.outputs import piped
 from tarviz.outputs.piped import CommandSink
+from tests.conftest import wait_until
 
 
 def test_names_are_commands_only_where_that_is_allowed():
@@ -47,3 +52,29 @@ def test_a_command_that_fails_is_an_error(line: str, how: str):
     sink = CommandSink(URL(f"|{line}"))
     with pytest.raises(StoreError, match=f"E_COMMAND.*{how}"):
         sink.commit()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here")
+def test_where_the_bytes_find_no_room_it_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tempfile.TemporaryFile", functools.partial(open, "/dev/full", "wb"))
+    with pytest.raises(StoreError, match=r"E_WRITE.*No space left.*TMPDIR"), CommandSink(URL(f"|touch '{tmp_path}/out'")) as sink:
+        sink.write(b"bytes")
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("line", ["exec sleep 60", "trap '' TERM; while :; do sleep 0.05; done"], ids=["ends", "must be killed"])
+def test_an_interrupt_ends_it(tmp_path: Path, line: str):
+    said = tmp_path / "pid"
+
+    def interrupt() -> None:
+        wait_until(lambda: said.exists() and said.read_text())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    sink = CommandSink(URL(f"|sleep 0.3; echo $$ > '{said}'; {line}"))
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        sink.commit()
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(said.read_text()), 0)

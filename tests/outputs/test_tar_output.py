@@ -97,11 +97,14 @@ class TestName:
 
 class TestSources:
     @pytest.mark.parametrize("change", ["cut", "other"])
-    def test_a_file_that_changes_while_it_is_copied_makes_no_tar(self, make: Callable[..., Path], tmp_path: Path, change: str):
+    @pytest.mark.parametrize("picked", [False, True])
+    def test_a_file_that_changes_while_it_is_copied_makes_no_tar(
+        self, make: Callable[..., Path], tmp_path: Path, change: str, picked: bool
+    ):
         one = source(make, bytes(100_000))
         output = TarOutput(str(tmp_path / "out.tar"), inputs=NONE)
         os.truncate(tmp_path / "in.tar", 50_000 if change == "cut" else 200_000)
         with pytest.raises(ChangedError), output:
-            output.write([Range(one, 0, 100_000)])
+            output.write([Picked([one], [0, 49_990], [10, 50_010], 30) if picked else Range(one, 0, 100_000)])
 
         assert ["in.tar"] == os.listdir(tmp_path)

@@ -127,6 +127,22 @@ class TestBatches:
         assert (["x", "y"],) == batch["a"][1]
         np.testing.assert_array_equal([True, False], batch["b"])
 
+    @pytest.mark.parametrize(
+        ("values", "made"),
+        [
+            ([True, False], "array([ True, False])"),
+            ([1, True], "[1, True]"),
+            ([1, 2.0], "[1, 2.0]"),
+            (["a", "b"], "['a', 'b']"),
+            ([[1, 2], [3, 4]], "[array([1, 3]), array([2, 4])]"),
+            ([np.float32(1), np.float32(2)], "array([1., 2.], dtype=float32)"),
+            ([(1, None), (2, None)], "(array([1, 2]), [None, None])"),
+            ([{"a": 1, "b": "x"}, {"b": "y", "a": 2}], "{'a': array([1, 2]), 'b': ['x', 'y']}"),
+        ],
+    )
+    def test_what_is_alike_is_stacked_and_else_a_list(self, values: list[Any], made: str) -> None:
+        assert made == repr(collate(values))
+
     def test_records_that_differ_stay_as_they_are(self) -> None:
         assert [{"a": 1}, {"b": 2}] == collate([{"a": 1}, {"b": 2}])
         assert [[1], [1, 2]] == collate([[1], [1, 2]])

@@ -119,9 +119,7 @@ def connect(ray: Any, plan: EnginePlan) -> bool:
     except Exception as error:  # Ray raises whatever it likes, Exception itself too
         why = " ".join(str(error).split())
         where = f"at {address}" if address else "on this machine"
-        raise UsageError(
-            f"there is no Ray {where}: {why[:300]}", hint="ray start --head begins one; address= (--address) or RAY_ADDRESS names it."
-        ) from error
+        raise UsageError(f"there is no Ray {where}: {why[:300]}", hint=_BEGIN) from error
     return True
 
 

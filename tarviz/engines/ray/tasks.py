@@ -45,10 +45,7 @@ class Cluster(InOrder, Joined):
 
     def _room(self, finished: int) -> bool:
         """Whether one more task may be begun. Files of finished tasks wait in the cluster's memory: few of them."""
-        if self.plan.count is not None:
-            most = self.plan.count
-        else:
-            most = 2 * self.processors()  # one runs, one is ready
+        most = self.plan.count or 2 * self.processors()  # one runs, one is ready
         return len(self._running) + (finished if self.plan.spool is not None else 0) < most
 
     def _begin(self, number: int, task: Any) -> None:

@@ -13,12 +13,11 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Generator, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import IO, Any
 
-from tarviz.engines import Tick
 from tarviz.model.errors import TarvizError, TarvizWarning
 
 _LARGE = 16 << 10  # bytes of an array that is laid down beside the pickle
@@ -45,8 +44,11 @@ def serve(packed_job: bytes, packed_task: bytes, home: Home, spooled: bool) -> t
 
     settle(home)
     try:
-        with _interruptible():
-            return _done(packed_job, packed_task, spooled, tick, lambda: ticks)
+        spool: AbstractContextManager[IO[bytes] | None] = tempfile.TemporaryFile(buffering=0) if spooled else nullcontext()  # noqa: SIM115
+        with _interruptible(), spool as file:
+            job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
+            value = job(task, file, tick)
+            return _told(True, value, ticks), None if file is None else _content(file)
     except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the process that sends tasks raises)
         _sign(error)
         return _told(False, error, ticks), None
@@ -109,15 +111,6 @@ class Feeder:
             if size >= _ANSWER or time.monotonic() >= end:
                 break
         return found
-
-
-def _done(packed_job: bytes, packed_task: bytes, spooled: bool, tick: Tick, ticks: Callable[[], int]) -> tuple[bytes, Any]:
-    job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
-    if not spooled:
-        return _told(True, job(task, None, tick), ticks()), None
-    with tempfile.TemporaryFile(buffering=0) as file:
-        value = job(task, file, tick)
-        return _told(True, value, ticks()), _content(file)
 
 
 @contextmanager

@@ -121,7 +121,13 @@ def run(
             whole_number(name, value, least)
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
-    place = _engine(pipeline, engine, address, num_workers, send_functions, deterministic, on_loss, graph)
+    place: Elsewhere | ServiceAddress | None
+    if service.check(engine, on_loss, graph):
+        place = ServiceAddress(address, num_workers, deterministic)
+    else:
+        place = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions, ordered=deterministic)
+        if place is not None and graph:
+            raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
     reader = _reader(rank, world_size, input_context)
     workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
     route = routes.chosen(pipeline, graph, place, Asked(output_types, output_shapes, pad, ragged, batch is not None))
@@ -163,25 +169,6 @@ def run(
     return records(batch, drop_remainder, ahead, again)
 
 
-def _engine(
-    pipeline: Pipeline,
-    engine: str | Elsewhere | None,
-    address: str | None,
-    workers: int | None,
-    send_functions: bool,
-    ordered: bool,
-    on_loss: str | None,
-    graph: bool | None,
-) -> Elsewhere | ServiceAddress | None:
-    """Where the chain is run, if not in this process; `UsageError` where `graph` says something else."""
-    if service.check(engine, on_loss, graph):
-        return ServiceAddress(address, workers, ordered)
-    place = elsewhere(pipeline, engine, address, workers, send_functions=send_functions, ordered=ordered)
-    if place is not None and graph:
-        raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
-    return place
-
-
 def _reader(rank: int | None, world_size: int | None, input_context: Any) -> Reader:
     """This process among those that share the shards."""
     if input_context is None:
@@ -205,8 +192,7 @@ def _places(pipeline: Pipeline) -> tuple[str, ...]:
     """Which of `PLACES` the selection asks for."""
     if isinstance(pipeline.select, SelectAll):
         return ("__key__",)
-    names = [name for leaf in pipeline.select.leaves() for name in (leaf.ext,) if name in PLACES]
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(leaf.ext for leaf in pipeline.select.leaves() if leaf.ext in PLACES))
 
 
 def _batches(length: int | None, batch: int | None, drop_remainder: bool) -> int | None:

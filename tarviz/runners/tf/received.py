@@ -17,7 +17,7 @@ from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Track
 from tarviz.runners.tf.native import Columns, room, stacked
-from tarviz.runners.tf.steps import GraphStep
+from tarviz.runners.tf.steps import GraphStep, paired
 from tarviz.runners.walk import Walk
 from tarviz.selection import SelectAll, Structure
 
@@ -64,19 +64,5 @@ def fitted(step: GraphStep, schema: Structure, places: Mapping[str, Any], value:
     """Where a record is, and its values as they fit the tensors."""
     if isinstance(step.select, SelectAll):
         return places, step.fitted(places, lambda _, name: value[name])
-    found = _along(schema, value)
+    found = [one for _, one in paired(schema, value)]
     return places, step.fitted(places, lambda at, _: found[at])
-
-
-def _along(schema: Structure, value: Any) -> list[Any]:
-    """The values at the leaves of a structure, in order.
-
-    >>> from tarviz.model.types import Feature
-    >>> _along((Feature("uint8"), {"b": Feature("object")}), (1, {"b": [2, 3]}))
-    [1, [2, 3]]
-    """
-    if isinstance(schema, Mapping):
-        return [leaf for name, part in schema.items() for leaf in _along(part, value[name])]
-    if isinstance(schema, tuple | list):
-        return [leaf for part, each in zip(schema, value, strict=True) for leaf in _along(part, each)]
-    return [value]

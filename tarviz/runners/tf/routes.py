@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tarviz.model.types import Feature, Record, Schema
+from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.runners.elsewhere import Elsewhere
@@ -18,7 +18,7 @@ from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.native import pays
 from tarviz.runners.tf.source import HANDLE, Away, Columns, PipelineSource, Threads, Work
 from tarviz.runners.tf.steps import GraphStep, fields_read, has_lists, leaves, parted, refill, schemas, steps, whole
-from tarviz.selection import Structure, as_tuples
+from tarviz.selection import Structure
 
 _AHEAD = 1  # blocks
 _LARGE = 1 << 20  # bytes of a batch
@@ -139,7 +139,7 @@ class Graph(Route):
 
             def work(number: Any, drawn: Any, *columns: Any) -> Any:
                 values = _record(source, self.steps, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
-                return number, refill(as_tuples(parted(self.schema)), values)
+                return number, refill(parted(self.schema), values)
 
             blocks = pulled.map(_quiet(shape)).prefetch(_AHEAD)
             records = blocks.unbatch().map(_quiet(work), num_parallel_calls=source.workers, deterministic=True).ignore_errors()
@@ -179,7 +179,7 @@ class InThreads(Route):
         def pick(*columns: Any) -> Any:
             for column, feature in zip(columns, features, strict=True):
                 column.set_shape((None, *feature.shape))
-            return refill(as_tuples(parted(self.schema)), list(columns))
+            return refill(parted(self.schema), list(columns))
 
         features = self.step.tensors
         made = _columns(source, [_dtype(feature) for feature in features], pick, batch or 1, drop_remainder)
@@ -203,7 +203,7 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
     """The route for a pipeline. `graph`: True the graph, False threads, None what takes less time; `place`: run elsewhere."""
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
-    there = type(plan.fields)({ext: plan.fields[ext] for ext in fields})
+    there = Schema({ext: plan.fields[ext] for ext in fields})
     first = plan.first
     lists = asked.ragged or asked.pad is not None
     varies = lists or (asked.shapes is not None and not asked.batched)
@@ -220,16 +220,11 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
             return OnEngine(*common, step, service.service(place.address, place.workers, place.ordered, fields, parts, step, schema))
         case Elsewhere():
             return OnEngine(*common, whole(pipeline, there, schema), place)
-    if pipeline.chain and _threads_pay(pipeline, graph, there, probe, first):
+    if pipeline.chain and (pays(pipeline.chain, schemas(pipeline.chain, there, probe), first) if graph is None else not graph):
         return InThreads(*common, whole(pipeline, there, schema))
     if parts := steps(pipeline, there, schema, probe, varies=varies):
         return Graph(*common, tuple(parts))
     return Raw(*common, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
-
-
-def _threads_pay(pipeline: Pipeline, graph: bool | None, fields: Schema, probe: Callable[[], dict[str, Any]], first: Record) -> bool:
-    """Whether threads run the chain: as was said, or where that takes less time than the graph."""
-    return pays(pipeline.chain, schemas(pipeline.chain, fields, probe), first) if graph is None else not graph
 
 
 def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
@@ -242,7 +237,7 @@ def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
     """The shapes given, with the axis of batches."""
     if shapes is None or batch is None:
         return shapes
-    return refill(as_tuples(schema), [size if size is None else (None, *size) for size in typed.flat_shapes(schema, shapes)])
+    return refill(schema, [size if size is None else (None, *size) for size in typed.flat_shapes(schema, shapes)])
 
 
 def _quiet(function: Callable[..., Any]) -> Any:

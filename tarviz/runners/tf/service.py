@@ -19,12 +19,12 @@ from typing import Any
 import tensorflow as tf
 
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
-from tarviz.model.offers import offer
 from tarviz.model.types import to_text
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
+from tarviz.runners.ahead import ReadingThread
 from tarviz.runners.elsewhere import Elsewhere, Row, RowSource, Worked
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece
@@ -157,7 +157,7 @@ class ServiceWorkers:
 
 
 class _Feed:
-    """A thread that takes what the service gives; and what becomes of the runs."""
+    """A thread that takes what the service gives, which `stop` lets end; and what becomes of the runs."""
 
     def __init__(self, made: Any, address: str, found: Places) -> None:
         self._address = address
@@ -165,34 +165,16 @@ class _Feed:
         self._dispatcher = Dispatcher(address)
         self._known = set(self._dispatcher.workers())
         self._without = 0
-        self._queue: queue.Queue[Any] = queue.Queue(_AHEAD)
-        self._stopped = threading.Event()
         self._parts: dict[int, list[tuple[Any, list[Any]]]] = {}
         self._missing = len(found.keys)  # records of runs that are not whole
-        threading.Thread(target=self._pull, args=(made,), name="tarviz-service", daemon=True).start()
+        self._thread: ReadingThread[Any] = ReadingThread(made, self._given, threading.Event(), _AHEAD)
+        self.stop = self._thread.stop
 
-    def stop(self) -> None:
-        """Let the thread end, when it has what it waits for."""
-        self._stopped.set()
-
-    def _pull(self, made: Any) -> None:
-        last: BaseException | None = None
-        try:
-            options = {
-                "processing_mode": tf.data.experimental.service.ShardingPolicy.DYNAMIC,
-                "service": self._address,
-                "compression": None,
-            }
-            for element in made.apply(tf.data.experimental.service.distribute(**options)):
-                run, numbers, values = element
-                if not self._put((int(run), numbers.numpy(), [value.numpy() for value in values])):
-                    return
-        except BaseException as error:  # noqa: BLE001  it is raised where the runs are taken
-            last = error
-        self._put(last)
-
-    def _put(self, item: Any) -> bool:
-        return offer(self._queue, item, self._stopped.is_set)
+    def _given(self, made: Any, _: ReadReport) -> Generator[Any, None, None]:
+        service = tf.data.experimental.service
+        mode = service.ShardingPolicy.DYNAMIC
+        for run, numbers, values in made.apply(service.distribute(processing_mode=mode, service=self._address, compression=None)):
+            yield int(run), numbers.numpy(), [value.numpy() for value in values]
 
     def runs(self, *, ordered: bool) -> Iterator[tuple[int, list[tuple[Any, list[Any]]]]]:
         """(run, its parts) in order, or as they are whole. What is lost is a `TarvizError`."""
@@ -203,7 +185,7 @@ class _Feed:
                 self._ask()
                 since = time.monotonic()
             try:
-                item = self._queue.get(timeout=PATIENCE)
+                item = self._thread.queue.get(timeout=PATIENCE)
             except queue.Empty:
                 continue
             if not isinstance(item, tuple):

@@ -282,7 +282,7 @@ class PipelineSource:
                 columns = next(run.columns, None)
             except BaseException as error:
                 if not too_late(error):
-                    run.state, self.error = Failing(error), error
+                    self.error = error
                     self._runs.pop(int(handle[0]), None)
                     raise
         if columns is None:

@@ -16,7 +16,7 @@ from tarviz.ops.base import FieldOp, taken_place
 from tarviz.ops.chains import Chain
 from tarviz.pipeline import Pipeline
 from tarviz.runners.tf.value_types import Listed, as_array, packed
-from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure, as_tuples
+from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure
 
 T = TypeVar("T")
 
@@ -110,6 +110,22 @@ def leaves(structure: Structure) -> list[Any]:
     return [structure]
 
 
+def paired(structure: Structure, values: Any) -> Iterator[tuple[Any, Any]]:
+    """What stands in a structure, in order, each with the value that stands there in `values`.
+
+    >>> list(paired((Feature("uint8"), {"b": Feature("object")}), (1, {"b": [2, 3]})))
+    [(Feature(dtype='uint8', shape=()), 1), (Feature(dtype='object', shape=()), [2, 3])]
+    """
+    if isinstance(structure, Mapping):
+        for name, part in structure.items():
+            yield from paired(part, values[name])
+    elif isinstance(structure, tuple | list):
+        for part, value in zip(structure, values, strict=True):
+            yield from paired(part, value)
+    else:
+        yield structure, values
+
+
 def leaves_of(select: Selection, schema: Structure) -> list[Select | SelectJSON]:
     """The node of each leaf of what a selection gives."""
     return [Select(name) for name in schema] if isinstance(select, SelectAll) else list(select.leaves())
@@ -117,8 +133,7 @@ def leaves_of(select: Selection, schema: Structure) -> list[Select | SelectJSON]
 
 def parted(schema: Structure) -> Structure:
     """The schema with a tuple in place of each list: the strings that it travels in."""
-    made = [("",) * (1 + part.ragged) if isinstance(part, Listed) else part for part in leaves(as_tuples(schema))]
-    return refill(schema, made)
+    return refill(schema, [("",) * (1 + part.ragged) if isinstance(part, Listed) else part for part in leaves(schema)])
 
 
 def refill(structure: Structure, values: list[Any]) -> Any:
@@ -168,7 +183,7 @@ def _asked(pipeline: Pipeline) -> list[tuple[str, ...]]:
 
 def has_lists(schema: Structure) -> bool:
     """Whether a value of the selection travels as a list."""
-    return any(isinstance(part, Listed) for part in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)))
+    return any(isinstance(part, Listed) for part in leaves(schema))
 
 
 def _values_picked(schema: Structure, select: Selection) -> bool:
@@ -201,7 +216,7 @@ def steps(
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
     picking = _values_picked(schema, select) or not solid[-1]
-    _check_all(schema, select)
+    _check_all(schema)
     python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:
         python[-1] = True
@@ -237,7 +252,7 @@ def _on_fields(part: Chain, draws: slice, found: list[Schema], before: Schema, a
 def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> GraphStep:
     """All of the pipeline as one step in Python: what the graph is not to do."""
     chain, select = pipeline.chain, pipeline.select
-    _check_all(schema, select)
+    _check_all(schema)
     takes = _live(fields, chain.needs(select.needs()))
     return GraphStep(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
 
@@ -279,9 +294,9 @@ def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], 
     return tuple((leaf.ext, feature) for leaf, feature in zip(select.leaves(), found, strict=True))
 
 
-def _check_all(schema: Structure, select: Selection) -> None:
+def _check_all(schema: Structure) -> None:
     """`SchemaError` where a selected value is of no type that a tensor has."""
-    for feature in leaves(as_tuples(schema) if not isinstance(schema, Schema) else dict(schema)):
+    for feature in leaves(schema):
         if feature.dtype in _NUMBERS or feature.dtype in ("bytes", "str"):
             continue
         raise SchemaError(

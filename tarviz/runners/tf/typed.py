@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from tarviz.model.errors import TarvizError, UsageError
-from tarviz.model.types import Feature, Record, Schema, to_bytes
+from tarviz.model.types import Feature, Record, to_bytes
 from tarviz.ops.base import FieldOp, unpack
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.tf.steps import leaves, leaves_of, refill
+from tarviz.runners.tf.steps import leaves, leaves_of, paired, refill
 from tarviz.runners.tf.value_types import TEXT_END, Listed, feature, observed
-from tarviz.selection import SelectJSON, Structure, as_tuples
+from tarviz.selection import SelectJSON, Structure
 
 _NO_ARRAY = ("bytes", "str")
 _JSON = 256  # records looked at to type values that JSON holds
@@ -29,7 +29,7 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, var
 
     With `varies`, arrays may have other sizes where `shapes` says None, else where the first records differ; batches of them are lists.
     """
-    flat = leaves(schema if isinstance(schema, Schema) else as_tuples(schema))
+    flat = leaves(schema)
     kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
     made: list[Feature] = []
     for at, (leaf, known) in enumerate(zip(leaves_of(pipeline.select, schema), flat, strict=True)):
@@ -48,7 +48,7 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, var
         size = sizes[at]
         shape = seen.shape if size is None else size
         made.append(feature(dtype, shape) if (dtype, shape) != (known.dtype, known.shape) else known)
-    return type(schema)(zip(schema, made, strict=True)) if isinstance(schema, Schema) else refill(schema, made)
+    return refill(schema, made)
 
 
 def _widened(known: Feature, shape: tuple[int | None, ...]) -> Feature:
@@ -96,65 +96,42 @@ def _records(pipeline: Pipeline) -> Iterator[Record]:
 
 def flat_types(schema: Structure, types: Any) -> list[Any]:
     """The types given, one for each leaf; None where none is."""
-    structure = as_tuples(schema)
-    count = len(leaves(structure))
-    if types is None:
-        return [None] * count
-    found = _flat(structure, types)
+    count, found = len(leaves(schema)), _flat(schema, types)
     if len(found) != count:
         raise UsageError(f"The selections make {count} values; there are {len(found)} output_types.")
     return found
 
 
-def _flat(structure: Any, given: Any) -> list[Any]:
+def _flat(structure: Structure, given: Any) -> list[Any]:
     if isinstance(structure, Mapping) and isinstance(given, Mapping):
         return [kind for name, part in structure.items() for kind in _flat(part, given.get(name))]
-    if isinstance(structure, tuple) and isinstance(given, tuple | list):
+    if isinstance(structure, tuple | list) and isinstance(given, tuple | list):
         if len(structure) != len(given):
-            return [kind for part in given for kind in leaves(as_tuples(part))]
+            return [kind for part in given for kind in leaves(part)]
         return [kind for part, inner in zip(structure, given, strict=True) for kind in _flat(part, inner)]
-    return [given] * len(leaves(structure)) if given is None else [given]
+    return [None] * len(leaves(structure)) if given is None else [given]
 
 
 def flat_shapes(schema: Structure, shapes: Any) -> list[tuple[int | None, ...] | None]:
     """The shapes given, one for each leaf; None where none is."""
-    structure = as_tuples(schema)
     if shapes is None:
-        return [None] * len(leaves(structure))
-    return _flat_shapes(structure, shapes)
-
-
-def _flat_shapes(structure: Any, shapes: Any) -> list[tuple[int | None, ...] | None]:
+        return [None] * len(leaves(schema))
+    if isinstance(schema, Mapping):
+        return [size for name, part in schema.items() for size in flat_shapes(part, shapes.get(name))]
+    if isinstance(schema, tuple | list):
+        if len(schema) != len(shapes):
+            raise UsageError(f"The selections make {len(schema)} values; there are {len(shapes)} output_shapes.")
+        return [size for part, inner in zip(schema, shapes, strict=True) for size in flat_shapes(part, inner)]
     import tensorflow as tf
 
-    if shapes is None:
-        return [None] * len(leaves(structure))
-    if isinstance(structure, Mapping):
-        return [size for name, part in structure.items() for size in _flat_shapes(part, shapes.get(name))]
-    if isinstance(structure, tuple):
-        if len(structure) != len(shapes):
-            raise UsageError(f"The selections make {len(structure)} values; there are {len(shapes)} output_shapes.")
-        return [size for part, inner in zip(structure, shapes, strict=True) for size in _flat_shapes(part, inner)]
     shape = tf.TensorShape(shapes)
     return [None if shape.rank is None else tuple(shape.as_list())]
 
 
 def opened(schema: Structure, values: Any, *, batched: bool, pad: Any) -> Any:
     """Tensors of lists out of the bytes they travelled in (`value_types.packed`); `values` has a tuple of strings for each."""
-    parts = iter(_parts(as_tuples(schema), values))
-    made = [_listed(part, known, batched, pad) if isinstance(known, Listed) else part for known, part in parts]
-    return refill(as_tuples(schema), made)
-
-
-def _parts(structure: Any, values: Any) -> Iterator[tuple[Feature, Any]]:
-    if isinstance(structure, Mapping):
-        for name, part in structure.items():
-            yield from _parts(part, values[name])
-    elif isinstance(structure, tuple):
-        for part, value in zip(structure, values, strict=True):
-            yield from _parts(part, value)
-    else:
-        yield structure, values
+    parts = paired(schema, values)
+    return refill(schema, [_listed(part, known, batched, pad) if isinstance(known, Listed) else part for known, part in parts])
 
 
 def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
@@ -196,8 +173,8 @@ def cast(schema: Structure, values: Any, types: Any, shapes: Any) -> Any:
         return value if shape is None or isinstance(value, tf.RaggedTensor) else tf.ensure_shape(value, shape)
 
     kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
-    flat = [value for _, value in _parts(as_tuples(schema), values)]
-    return refill(as_tuples(schema), [one(*each) for each in zip(flat, kinds, sizes, strict=True)])
+    flat = [value for _, value in paired(schema, values)]
+    return refill(schema, [one(*each) for each in zip(flat, kinds, sizes, strict=True)])
 
 
 def _number(text: Any, dtype: Any) -> Any:

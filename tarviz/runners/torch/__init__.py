@@ -227,11 +227,6 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
             self.epochs.go_on(states[0]["epoch"])
             self._loaded = state
 
-    def take_loaded(self) -> State | None:
-        """The state that was loaded, which is forgotten."""
-        loaded, self._loaded = self._loaded, None
-        return loaded
-
     def collate(self, *, pad: Any = None) -> Collate:
         """The collate function of `loader`, for a `DataLoader` of your own; `pad` as there."""
         return Collate(self.pipeline.select, pad)
@@ -295,7 +290,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
         self._now = self._plan(resumed.rest), epoch
         self._marks, self._turn = dict(resumed.marks), resumed.turn
         iterator = super().__iter__()
-        dataset.take_loaded()  # workers have their copies
+        dataset._loaded = None  # workers have their copies
         return self._values(iterator)
 
     def _get_iterator(self) -> Any:

@@ -107,6 +107,54 @@ def same(here: Any, away: Any) -> None:
             np.testing.assert_array_equal(value, again)
 
 
+@pytest.fixture(scope="module")
+def near() -> Iterator[str]:
+    """A service in this process, with one worker: begun in no time."""
+    import tensorflow as tf
+
+    of = tf.data.experimental.service
+    dispatcher = of.DispatchServer()
+    worker = of.WorkerServer(of.WorkerConfig(dispatcher_address=dispatcher.target.removeprefix("grpc://")))
+    yield dispatcher.target
+    worker._stop()
+    dispatcher._stop()
+
+
+class TestNear:
+    @pytest.mark.parametrize("options", [{}, {"batch": 50, "repeat": 2}, {"rank": 1, "world_size": 2, "num_workers": 1}], ids=str)
+    def test_tensors_and_their_order_are_those_of_the_graph_here(self, pictures: str, near: str, options: dict[str, Any]) -> None:
+        away = served(pipeline(pictures), near, **options)
+
+        same(pipeline(pictures).tf(graph=True, **options), away)
+        if not options:
+            assert (3, 237) == (away.report.shards, away.report.records)
+
+    def test_as_they_come_all_records_come_once(self, pictures: str, near: str) -> None:
+        found = [int(label) for _, label in served(pipeline(pictures), near, deterministic=False)]
+
+        assert list(range(237)) == sorted(found)
+
+    def test_records_that_cannot_be_are_errors_in_their_turn_or_left_out(self, tmp_path: Path, near: str) -> None:
+        path = tmp_path / "bad.tar"
+        fields = [{"jpg": b"none" if at == 2 else picture(at), "cls": b"%d" % at} for at in range(6)]
+        del fields[4]["cls"]
+        write_shard(path, [(f"k{at}", each) for at, each in enumerate(fields)])
+        labels: list[int] = []
+        with pytest.raises(DataError, match="k2"):
+            labels += (int(label) for _, label in served(pipeline(path), near))
+
+        left = served(pipeline(path, on_error="skip"), near)
+        assert [0, 1] == labels
+        assert [0, 1, 3, 5] == [int(label) for _, label in left]
+        assert ["k2", "k4"] == sorted(fault.key for fault in left.report.skipped)
+
+    def test_a_shard_that_workers_do_not_see_is_an_error(self, pictures: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tarviz.runners.tf.served.local_path", lambda url: f"{url}.of-another-machine")
+
+        with pytest.raises(TarvizError, match=r"E_WORKER: a worker of the tf\.data service failed: .*of-another-machine"):
+            next(iter(served(pipeline(pictures), near)))
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 class TestService:
