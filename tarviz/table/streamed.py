@@ -34,6 +34,7 @@ class StreamCondition:
         self._base = database.connected([])
         self._exts: dict[str, None] = {}
         self._asked = self._read()
+        self.seen = 0  # records
         self._lacking: set[str] | None = None  # names that none of the records so far has
         self._found: set[bytes] = set()
 
@@ -53,6 +54,7 @@ class StreamCondition:
         import pyarrow as pa
 
         rows = np.arange(len(chunk))
+        self.seen += len(chunk)
         if self._keys:
             rows = np.flatnonzero([key in self._keys for key in chunk.keys])
             self._found.update(chunk.keys[at] for at in rows.tolist())

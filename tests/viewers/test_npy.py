@@ -204,6 +204,7 @@ class TestDrawn:
     def test_a_large_array_is_made_small_and_an_empty_archive_is_empty(self):
         assert (80, 80) == Image.open(io.BytesIO(viewers.tile(saved(np.zeros((160, 160))), Meta("npy"), 96))).size
         assert (96, 96) == Image.open(io.BytesIO(viewers.tile(saved(np.zeros((96, 96))), Meta("npy"), 96))).size
+        assert (17, 67) == Image.open(io.BytesIO(viewers.tile(saved(np.zeros((200, 50))), Meta("npy"), 96))).size
         assert "empty" == viewers.tile(zipped(), Meta("npz"))
         assert "no arrays" == viewers.view(zipped(), Meta("npz")).summary
 

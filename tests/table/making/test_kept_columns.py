@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import resource
 
 import pytest
 from pyarrow import parquet
@@ -13,7 +14,7 @@ from tarviz.model.config import options
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
-from tarviz.table.making import kept_columns
+from tarviz.table.making import kept_columns, shard_columns
 
 
 @pytest.fixture(autouse=True)
@@ -89,3 +90,19 @@ def test_a_file_that_says_something_else_counts_as_absent(make, change):
     (after,) = kept_columns.kept([path], ReadOptions())
 
     assert ((None, set(), 0) if change else (before.file, PARTS, 2)) == (after.file, after.parts, after.records)
+
+
+def test_on_a_full_disk_columns_stay_in_memory(make):
+    path = URL(str(make([(f"{'k' * 60}{at:03}", {"cls": b"1"}) for at in range(200)])))
+    (kept,) = kept_columns.kept([path], ReadOptions())
+    made = shard_columns.made(path, ReadOptions(), {NAMES})
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        kept.take({NAMES}, made)()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert (None, 200, {NAMES}) == (kept.file, kept.records, kept.parts)
+    assert 200 == len(kept.table())
+    assert [] == files()
