@@ -13,6 +13,7 @@ import pytest
 import tarviz
 from tarviz import samples
 from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.samples.scenes import Scene
 
 
 def digest(folder: Path) -> str:
@@ -87,3 +88,14 @@ def test_without_scikit_learn_the_extra_is_named(tmp_path: Path, monkeypatch: py
 
     with pytest.raises(MissingPackageError, match=r"tarviz\[demo\]"):
         samples.digits(tmp_path)
+
+
+def test_a_scene_says_what_it_shows():
+    scene = Scene(3)
+    thing = scene.things[-1]  # the nearest, over which nothing lies
+    x, y, w, h = thing.box
+
+    assert thing.cls + 1 == scene.ids[y + h // 2, min(x + w // 2, scene.width - 1)]
+    assert thing.name in scene.caption.lower()
+    assert (180, 240, 3) == scene.picture().shape
+    assert scene.picture().tobytes() == Scene(3).picture().tobytes()

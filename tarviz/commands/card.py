@@ -172,7 +172,7 @@ def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
     from tarviz.table import opened
     from tarviz.table.columns import kind
     from tarviz.table.facets import VALUES
-    from tarviz.table.sql import NUMBERS
+    from tarviz.table.places import NUMBERS
 
     try:
         table = opened(list(targets), **reading)

@@ -129,10 +129,8 @@ class Carrier:
         return self._written((x0, y0, x1 - x0, y1 - y0), form, share), part
 
     def _written(self, box: tuple[float, ...], form: str, share: bool) -> list[float]:
-        x, y, w, h = box
-        sx, sy = (self._width, self._height) if share else (1, 1)
-        row = (x, y, x + w, y + h) if form == "xyxy" else (x + w / 2, y + h / 2, w, h) if form == "cxcywh" else (x, y, w, h)
-        return [_neat(n / size, share) for n, size in zip(row, (sx, sy, sx, sy), strict=True)]
+        sizes = (self._width, self._height) * 2 if share else (1, 1, 1, 1)
+        return [_neat(n / size, share) for n, size in zip(_in_form(box, form), sizes, strict=True)]
 
     def _outline(self, flat: Sequence[float]) -> tuple[list[float], float, float]:
         """An outline after the move, its area, and the area it had before it was cut; [] where nothing of it is left."""
@@ -220,8 +218,7 @@ class Carrier:
         if isinstance(place, list):
             place[:4] = moved
         else:
-            x, y, w, h = shapes.xywh(moved, form, 1, 1)
-            for name, n in zip(names, _in_form((x, y, w, h), own), strict=True):
+            for name, n in zip(names, _in_form(shapes.xywh(moved, form, 1, 1), own), strict=True):
                 place[name] = str(_neat(n, share)) if isinstance(place[name], str) else _neat(n, share)
         return left
 
@@ -330,7 +327,7 @@ class Carrier:
         return _put_tag(_put_tag(before, "width", self._width), "height", self._height) + size + after
 
 
-def _in_form(box: tuple[float, float, float, float], form: str) -> tuple[float, ...]:
+def _in_form(box: tuple[float, ...], form: str) -> tuple[float, ...]:
     x, y, w, h = box
     return (x, y, x + w, y + h) if form == "xyxy" else (x + w / 2, y + h / 2, w, h) if form == "cxcywh" else box
 

@@ -52,7 +52,7 @@ def of_columns(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.float32]:
     colours = next((names for names in (("red", "green", "blue"), ("r", "g", "b")) if named.keys() >= set(names)), ())
     strength = next((name for name in ("intensity", "i", "scalar_intensity", "reflectance", "strength") if name in named), "")
     packed = named.get("rgb", named.get("rgba"))
-    chosen = [named[name] for name in ("x", "y", "z", *colours, *((strength,) if strength and not colours else ()))]
+    chosen = [named[name] for name in ("x", "y", "z", *(colours or ((strength,) if strength else ())))]
     if packed is not None and not colours:
         bits = np.ascontiguousarray(packed, packed.dtype).view(f"u{packed.dtype.itemsize}")
         chosen = [*chosen[:3], *((bits >> shift) & 255 for shift in (16, 8, 0))]
@@ -76,12 +76,12 @@ def of_scan(blob: bytes | memoryview) -> NDArray[np.float32] | None:
     return None
 
 
-def thinned(array: NDArray[Any], most: int = MOST) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
-    """At most `most` finite points within −1 … 1 as float32 [n, 3], and their colours uint8 [n, 3].
+def thinned(array: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+    """At most `MOST` finite points within −1 … 1 as float32 [n, 3], and their colours uint8 [n, 3].
 
     Colours are the last three columns where there are six or more and they look like some; else the fourth column, or the height.
     """
-    array = array[:: max(1, -(-len(array) // most))]
+    array = array[:: max(1, -(-len(array) // MOST))]
     array = array[np.isfinite(array[:, :3]).all(axis=1)].astype(np.float32)
     if not len(array):
         return np.zeros((0, 3), np.float32), np.zeros((0, 3), np.uint8)

@@ -46,7 +46,7 @@ def pca(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float32], NDA
     return found, shares
 
 
-def umap(vectors: NDArray[Any], seed: int = 0) -> NDArray[np.float32]:
+def umap(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """UMAP of vectors [n, d] as float32 [n, 2]. `MissingPackageError` where `umap-learn` is not installed."""
     try:
         import umap as package
@@ -54,7 +54,7 @@ def umap(vectors: NDArray[Any], seed: int = 0) -> NDArray[np.float32]:
         raise MissingPackageError.of("umap-learn", "UMAP") from error
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numba's and sklearn's words about themselves
-        found = package.UMAP(n_components=2, random_state=seed).fit_transform(vectors)
+        found = package.UMAP(n_components=2, random_state=0).fit_transform(vectors)
     return np.asarray(found, np.float32)
 
 

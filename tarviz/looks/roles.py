@@ -21,19 +21,8 @@ CAPTIONS = (
 """Where a sentence about the record is looked for, in this order."""
 
 TEXTS = (
-    "text",
-    "content",
-    "caption",
-    "document",
-    "body",
-    "markdown",
-    "code",
-    "prompt",
-    "instruction",
-    "question",
-    "sentence",
-    "transcript",
-)
+    "text", "content", "caption", "document", "body", "markdown", "code", "prompt", "instruction", "question", "sentence", "transcript",
+)  # fmt: skip
 """Names in a JSON object whose text is what the object is about."""
 
 _MASK = re.compile(

@@ -22,19 +22,8 @@ _MOST_POINTS = 240
 _MOST_OUTLINES = 50
 _CORNERS_OF_CIRCLE = 64  # 0.2 % of its area is lost
 _LISTS = (
-    "annotations",
-    "objects",
-    "object",
-    "detections",
-    "instances",
-    "predictions",
-    "shapes",
-    "bboxes",
-    "boxes",
-    "bbox",
-    "regions",
-    "figures",
-)
+    "annotations", "objects", "object", "detections", "instances", "predictions", "shapes", "bboxes", "boxes", "bbox", "regions", "figures",
+)  # fmt: skip
 _BOXES = ("bbox", "box", "bndbox", "bounding_box", "boundingBox", "xyxy", "xywh", "boxes", "bboxes", "bounding_boxes")
 _NAMES = ("category_name", "category", "name", "label", "class_name", "class", "category_id", "label_id", "class_id", "cls", "title")
 MANY_NAMES = ("labels", "names", "categories", "category", "classes", "class_names", "label", "category_id")

@@ -28,6 +28,7 @@ _DEALT = (
     " 3399ff 5566ff 0077aa 226655 ff4433 66ddaa 55ddee ccee00 775533 55dd66 ff66aa 4477cc"
 )
 _SAMPLE = 1 << 18  # values a percentile is taken of
+_BARS = 256  # of a histogram
 _OWN = re.compile(r"(-?[\d.]+(?:e[-+]?\d+)?)…(-?[\d.]+(?:e[-+]?\d+)?)$")
 _SPANS = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0))  # which colours are kept in
 _FEW = 400  # values of which all are shown
@@ -201,7 +202,7 @@ def id_colour(number: int) -> str:
     return f"#{red:02x}{green:02x}{blue:02x}"
 
 
-def histogram(array: NDArray[Any], bins: int = 256) -> tuple[list[float], float, float]:
+def histogram(array: NDArray[Any]) -> tuple[list[float], float, float]:
     """How often values come in equal steps from the lowest to the highest; numbers that are none are left out."""
     flat = array.reshape(-1)[:: max(1, array.size // (1 << 22))]
     flat = flat.astype(np.uint8) if array.dtype.kind == "b" else flat
@@ -210,9 +211,8 @@ def histogram(array: NDArray[Any], bins: int = 256) -> tuple[list[float], float,
     if not flat.size:
         return [0.0], 0.0, 0.0
     low, high = float(flat.min()), float(flat.max())
-    if flat.dtype.kind in "ui" and high - low < bins:
-        bins = int(high - low) + 1
-        counts, _ = np.histogram(flat, bins, (low - 0.5, high + 0.5))
+    if flat.dtype.kind in "ui" and high - low < _BARS:
+        counts, _ = np.histogram(flat, int(high - low) + 1, (low - 0.5, high + 0.5))
     else:
-        counts, _ = np.histogram(flat, bins, (low, high if high > low else low + 1))
+        counts, _ = np.histogram(flat, _BARS, (low, high if high > low else low + 1))
     return counts.astype(float).tolist(), low, high

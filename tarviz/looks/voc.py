@@ -23,9 +23,8 @@ def objects(text: str) -> list[tuple[str, tuple[float, ...]]]:
 
 def scale(text: str, width: int, height: int) -> tuple[float, float]:
     """How much larger the picture is than the file says it is, across and down."""
-    said = size(text) or (None, None)
-    across, down = (real / size if size and size > 0 else 1.0 for real, size in zip((width, height), said, strict=True))
-    return across, down
+    across, down = size(text) or (width, height)
+    return width / across, height / down
 
 
 def size(text: str) -> tuple[float, float] | None:
@@ -34,8 +33,8 @@ def size(text: str) -> tuple[float, float] | None:
     >>> size("<size><width>4</width><height>3</height></size>")
     (4.0, 3.0)
     """
-    width, height = (_number(_tag(text, name)) for name in ("width", "height"))
-    return (width, height) if width and height else None
+    width, height = (_number(_tag(text, name)) or 0 for name in ("width", "height"))
+    return (width, height) if width > 0 and height > 0 else None
 
 
 def corners(body: str) -> tuple[float, ...] | None:

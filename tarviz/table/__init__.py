@@ -21,31 +21,9 @@ __all__ = ["opened"]
 
 # `choice` is what reading looks up by name; the rest is what the table is made of.
 SUPPORT: tuple[str, ...] = (
-    "alike",
-    "columns",
-    "comparisons",
-    "conditions",
-    "database",
-    "export",
-    "facets",
-    "findings",
-    "finished",
-    "interrupts",
-    "labels",
-    "making",
-    "neighbours",
-    "objects",
-    "paths",
-    "places",
-    "relation",
-    "rows",
-    "sql",
-    "streamed",
-    "table",
-    "tags",
-    "why",
-    "words",
-)
+    "alike", "columns", "comparisons", "conditions", "database", "export", "facets", "findings", "finished", "interrupts", "labels",
+    "making", "neighbours", "objects", "paths", "places", "relation", "rows", "sql", "streamed", "table", "tags", "why", "words",
+)  # fmt: skip
 
 
 def opened(

@@ -96,7 +96,7 @@ def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: Non
             like = np.max([np.einsum("nij,nij->n", cut_off, way) for way in ways], 0) >= LIKE
             found.append((np.minimum(x, y) * len(small) + np.maximum(x, y))[like])
     both = np.unique(np.concatenate(found))
-    return both // max(len(small), 1), both % max(len(small), 1)
+    return both // len(small), both % len(small)
 
 
 def texts(found: Sequence[str], *, look: Callable[[], None] = lambda: None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -24,11 +24,7 @@ _KINDS: dict[Kind, frozenset[str]] = {
     "array": frozenset({"npy"}),
     "tensors": frozenset({"safetensors"}),
 }
-_HEAD: dict[Kind, tuple[str, ...]] = {
-    "picture": ("width", "height", "mode"),
-    "sound": ("duration", "rate"),
-    "array": ("dtype", "shape"),
-}
+_HEAD: dict[Kind, tuple[str, ...]] = {"picture": ("width", "height", "mode"), "sound": ("duration", "rate"), "array": ("dtype", "shape")}
 _WHOLE: dict[Kind, dict[str, Tier]] = {
     "picture": {"decodable": "content", "mean": "content", "phash": "content", "brightness": "quality", "sharpness": "quality"},
     "text": {"length": "quality"},
@@ -45,9 +41,6 @@ class Part(NamedTuple):
 
     tier: Tier
     ext: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.tier}:{self.ext}" if self.ext else self.tier
 
 
 NAMES = Part("names")

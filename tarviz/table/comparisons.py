@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
-from tarviz.table.places import INTEGERS, REALS, Place, Places
+from tarviz.table.places import INTEGERS, NUMBERS, Place, Places
 from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
 
 if TYPE_CHECKING:
@@ -33,16 +33,8 @@ MACROS = (
     "WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL ELSE text_of_class(j->>'$') END",
     "truth_in(t) AS coalesce(TRY_CAST(t AS BOOLEAN), TRY_CAST(t AS DOUBLE) <> 0)",
 )
-_NUMBER_TYPES = frozenset(name.upper() for name in INTEGERS | REALS) | {
-    "INT",
-    "INT4",
-    "INT8",
-    "REAL",
-    "FLOAT8",
-    "LONG",
-    "NUMERIC",
-    "SHORT",
-}
+_NUMBER_TYPES = frozenset(map(str.upper, NUMBERS))
+_NUMBER_TYPES |= {"INT", "INT4", "INT8", "REAL", "FLOAT8", "LONG", "NUMERIC", "SHORT"}
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
 _DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
 
@@ -145,8 +137,6 @@ class Rule:
                 return self.places.made("x <> 0", x=place.node)
             case "list" | "struct" | "null":
                 return self.places.made("NULL::BOOLEAN")
-            case "other":
-                return self.places.made("TRY_CAST(x AS BOOLEAN)", x=place.node)
         return self.places.made("truth_in(x)", x=self._text_of(place))
 
     def _null(self, node: Node, wanted: bool) -> Node:
@@ -307,12 +297,14 @@ class Rule:
             return Number(None, sides[0].real)
         if name == "whole":
             real = self.places.made("trunc(x)", x=sides[0].real)
-            return Number(self.places.made("coalesce(x, TRY_CAST(y AS HUGEINT))", x=sides[0].exact or _null(), y=real), real)
+            whole = self.places.made("TRY_CAST(x AS HUGEINT)", x=real)
+            return Number(whole if sides[0].exact is None else self.places.made("coalesce(x, y)", x=sides[0].exact, y=whole), real)
         form = {1: f"{name}(x)" if name == "abs" else f"{name} x", 2: f"x {name} y"}[len(sides)]
         real = self.places.made({"//": "trunc(x / y)"}.get(name, form), x=sides[0].real, y=sides[-1].real)
-        if name == "/" or any(side.exact is None for side in sides):
+        exact = [self.places.made("CAST(x AS HUGEINT)", x=side.exact) for side in sides if side.exact is not None]
+        if name == "/" or len(exact) < len(sides):
             return Number(None, real)
-        return Number(self.places.made(f"TRY({form})", x=_huge(self, sides[0]), y=_huge(self, sides[-1])), real)
+        return Number(self.places.made(f"TRY({form})", x=exact[0], y=exact[-1]), real)
 
     # the rest
 
@@ -436,7 +428,7 @@ class Rule:
         if taken & {"DOUBLE", "FLOAT"}:
             return self.number(node).real
         if taken & _NUMBER_TYPES:
-            return self.places.made("TRY_CAST(x AS BIGINT)", x=self.number(node).exact or _null())
+            return self.places.made("TRY_CAST(x AS BIGINT)", x=self.number(node).exact or self.places.made("NULL"))
         if taken & {"TIMESTAMP", "DATE"}:
             return self.places.made("TRY_CAST(x AS TIMESTAMP)", x=self.text(node))
         if place is not None and any(one.endswith("[]") for one in taken):
@@ -508,21 +500,8 @@ BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "ar
 """Functions over the items of a list, which take a value of two kinds as the list it may be."""
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
 _SURE = _OURS | {  # scalar functions that raise no error
-    "lower",
-    "upper",
-    "trim",
-    "starts_with",
-    "ends_with",
-    "prefix",
-    "suffix",
-    "~~",
-    "!~~",
-    "~~*",
-    "!~~*",
-    "~~~",
-    "tagged",
-    "list_value",
-}
+    "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",
+}  # fmt: skip
 
 
 def function_name(node: Node) -> str:
@@ -576,14 +555,6 @@ def _is_whole(node: Node) -> bool:
     if not (_constant(node) and node["literal"]["kind"] == "INTEGER"):
         return False
     return abs(int(str(node["literal"]["text"]).replace("_", ""), 0 if "x" in str(node["literal"]["text"]) else 10)) < 10**38
-
-
-def _null() -> Node:
-    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "NULL_LITERAL", "text": ""}, **NOWHERE}
-
-
-def _huge(rule: Rule, side: Number) -> Node:
-    return rule.places.made("CAST(x AS HUGEINT)", x=side.exact or _null())
 
 
 def _comparison(op: str, left: Node, right: Node) -> Node:

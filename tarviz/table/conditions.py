@@ -10,29 +10,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
+from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import needed
-from tarviz.table.sql import (
-    MAX_LENGTH,
-    Asked,
-    Node,
-    form,
-    found_name,
-    nodes,
-    object_calls,
-    parsed,
-    quoted_text,
-    relations,
-    replaced,
-    resolve,
-    select_of,
-    signatures,
-    spelled_out,
-    tag_test,
-    text_node,
-    whole,
-    words,
-)
+from tarviz.table.sql import MAX_LENGTH, Asked, Node
 
 if TYPE_CHECKING:
     import duckdb
@@ -61,16 +42,16 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     tree, source = _read(base, text, possible)
     asked = Asked(text, tree)
     if source is None:
-        asked.words = words(text)
+        asked.words = sql.words(text)
     _strings(asked, source or "", possible)
-    if streamed and "objects" in relations(tree):
-        raise whole("a question about objects")
-    object_calls(base, tree)
-    replaced(tree, lambda found: form(base, found, possible, streamed=streamed))
-    replaced(tree, lambda found: tag_test(base, found))
-    resolve(asked, possible, {"records", "objects"} & relations(tree))
+    if streamed and "objects" in sql.relations(tree):
+        raise sql.whole("a question about objects")
+    sql.object_calls(base, tree)
+    sql.replaced(tree, lambda found: sql.form(base, found, possible, streamed=streamed))
+    sql.replaced(tree, lambda found: sql.tag_test(base, found))
+    sql.resolve(asked, possible, {"records", "objects"} & sql.relations(tree))
     if streamed and (what := needs_whole(base, tree)):
-        raise whole(what)
+        raise sql.whole(what)
     return asked
 
 
@@ -97,7 +78,7 @@ def joined(conditions: tuple[str, ...]) -> str:
     if len(conditions) < 2:
         return "".join(conditions)
     with parser() as base:
-        made = [f"search({quoted_text(text.strip())})" if is_search(base, text, {}) else text.strip() for text in conditions]
+        made = [f"search({sql.quoted_text(text.strip())})" if is_search(base, text, {}) else text.strip() for text in conditions]
     return " and ".join(f"({text}{chr(10) if '--' in text else ''})" for text in made)
 
 
@@ -107,26 +88,26 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     The leaves decide: a known column or path, one of our forms, a comparison, a call make a condition. Other words and numbers alone,
     and what DuckDB cannot read, are looked for.
     """
-    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], spelled_out(text))
+    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], sql.spelled_out(text))
     try:
         tree, source = _readable(base, source, possible)
     except UsageError:
         rest = _PHRASE.sub("", text)
-        if _MEANT.search(rest) or not words(text) or any(_is_path(each.split("."), possible) for each in _PATH.findall(rest)):
+        if _MEANT.search(rest) or not sql.words(text) or any(_is_path(each.split("."), possible) for each in _PATH.findall(rest)):
             raise
         tree = None
     if tree is not None:
-        node = select_of(tree)
+        node = sql.select_of(tree)
         if node.get("modifiers") or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE":
             raise UsageError(f"{text!r} is not a condition.", hint=HINT, code="E_QUERY")
         if _is_condition(node["where_clause"], possible):
             return tree, source
-    return parsed(base, f"{_BEFORE}search({quoted_text(text)})\n)"), None
+    return sql.parsed(base, f"{_BEFORE}search({sql.quoted_text(text)})\n)"), None
 
 
 def _is_path(names: list[str], possible: dict[str, Part]) -> bool:
     """Whether dotted names begin with a field: what holds them is no search for words."""
-    found = found_name(names, possible)
+    found = sql.found_name(names, possible)
     return names[0] in _FIELDS or f"{'.'.join(names).lower()}.size" in possible or (found is not None and found[0] not in RECORD)
 
 
@@ -138,7 +119,7 @@ def _is_condition(node: Node, possible: dict[str, Part]) -> bool:
         return any(_is_condition(each["expression"], possible) for each in node["arguments"])
     if node.get("class") == "COLUMN_REF":
         names = [name.lower() for name in node["column_names"]]
-        if found_name(names, possible) is not None:
+        if sql.found_name(names, possible) is not None:
             return True
         if len(names) == 1:
             return names[0] in _FIELDS or names[0] in RECORD
@@ -150,14 +131,14 @@ def _is_condition(node: Node, possible: dict[str, Part]) -> bool:
 
 def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     """What of a condition cannot be answered from one record; "" where all can."""
-    if "tags" in relations(tree) or any(node["qualified_name"]["path"] == ["tagged"] for node in nodes(tree, "FUNCTION")):
+    if "tags" in sql.relations(tree) or any(node["qualified_name"]["path"] == ["tagged"] for node in sql.nodes(tree, "FUNCTION")):
         return "a tag"
     for what, name in (("SUBQUERY", "a subquery"), ("WINDOW", "a window")):
-        if any(True for _ in nodes(tree, what)):
+        if any(True for _ in sql.nodes(tree, what)):
             return name
-    for node in nodes(tree, "FUNCTION"):
+    for node in sql.nodes(tree, "FUNCTION"):
         name = str(node["qualified_name"]["path"][-1]).lower()
-        if any(what == "aggregate" for what, _, _ in signatures(base, name)) and name not in ("first", "last"):
+        if any(what == "aggregate" for what, _, _ in sql.signatures(base, name)) and name not in ("first", "last"):
             return "count(*)" if name == "count_star" else f"{name}()"
     return ""
 
@@ -169,7 +150,7 @@ def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, 
     for way in ways:
         tried = way(source)
         try:
-            return parsed(base, f"{_BEFORE}{tried}\n)"), tried
+            return sql.parsed(base, f"{_BEFORE}{tried}\n)"), tried
         except UsageError as error:
             first = first or error
     assert first is not None
@@ -225,6 +206,6 @@ def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
         name, at = node["column_names"][0], int(node["query_location"])
         if "." in name and _is_path(name.split("."), possible):
             return {**node, "column_names": name.split(".")}
-        return text_node(name) if raw[at : at + 1] == b'"' else None
+        return sql.text_node(name) if raw[at : at + 1] == b'"' else None
 
-    replaced(asked.tree, change)
+    sql.replaced(asked.tree, change)

@@ -10,10 +10,10 @@ from tarviz.table import comparisons
 from tarviz.table.columns import hidden, text_of
 from tarviz.table.making.arrow_types import merged
 from tarviz.table.making.json_columns import read_as
-from tarviz.table.making.json_structure import Structure, castable, has, quoted, sql_type, typed
+from tarviz.table.making.json_structure import Structure, castable, has, sql_type, typed
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
-from tarviz.table.sql import OBJECTS, quoted_text
+from tarviz.table.sql import OBJECTS, quoted_name, quoted_text
 
 if TYPE_CHECKING:
     import duckdb
@@ -28,9 +28,10 @@ _MACROS = (
     "real_number(a) AS try_cast(a AS DOUBLE)",
     "words_of(a) AS CASE WHEN try_cast(a AS DOUBLE) IS NULL THEN a END",
     "folded(t) AS replace(replace(replace(lower(nfc_normalize(t)), 'ß', 'ss'), 'ς', 'σ'), 'ſ', 's')",  # as words are compared
+    "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)",
     *comparisons.MACROS,
 )
-_TAGGED = "tagged(s, k, t) AS EXISTS (SELECT 1 FROM tags WHERE tags.shard = s AND tags.key = k AND tags.tag = t)"
+_NOTHING = "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS n, NULL::BIGINT AS size WHERE false"
 
 _Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 
@@ -67,11 +68,10 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
         base.execute(f"SET allowed_paths=[{', '.join(quoted_text(str(shard.file)) for those, *_ in groups for shard in those)}]")
     base.execute("SET parquet_metadata_cache=true")
     base.execute("SET enable_external_access=false")
-    for macro in _MACROS:
-        base.execute(f"CREATE MACRO {macro}")
     base.execute("CREATE TABLE tags (shard VARCHAR, key VARCHAR, tag VARCHAR, note VARCHAR)")
     base.execute(f"CREATE TABLE objects ({', '.join(f'{name} {kind}' for name, kind in OBJECTS.items())})")
-    base.execute(f"CREATE MACRO {_TAGGED}")
+    for macro in _MACROS:
+        base.execute(f"CREATE MACRO {macro}")
     # By name: a file may get more columns while it is asked.
     base.execute("CREATE TABLE _called (_file VARCHAR, _shard VARCHAR)")
     sources = []
@@ -89,23 +89,17 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
         base.execute(f"CREATE TABLE _part{number} AS SELECT {', '.join(names)} FROM _given")
         base.unregister("_given")
         sources.append(f"SELECT * FROM _part{number}")
-    base.execute(f"CREATE VIEW _records AS {' UNION ALL BY NAME '.join(sources) or _nothing(shards)}")
+    base.execute(f"CREATE VIEW _records AS {' UNION ALL BY NAME '.join(sources) or _NOTHING}")
     base.execute("CREATE VIEW records AS SELECT * FROM _records")
     base.execute("SET lock_configuration=true")
     return base
 
 
-def _nothing(shards: list[KeptColumns]) -> str:
-    """A view without a row, with the columns the shards have."""
-    return "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS n, NULL::BIGINT AS size WHERE false"
-
-
 def structures(shards: list[KeptColumns]) -> dict[str, Structure]:
     """What lies where in the JSON fields of all shards together."""
     found: dict[str, Structure] = {}
-    for shard in shards:
-        for ext, each in shard.structures.items():
-            found[ext] = merged_structures(found.get(ext, "NULL"), each)
+    for ext, each in (item for shard in shards for item in shard.structures.items()):
+        found[ext] = merged_structures(found.get(ext, "NULL"), each)
     return found
 
 
@@ -142,7 +136,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
 
 def _selected(column: pa.Field, own: dict[str, Structure], whole: dict[str, Structure], types: dict[str, pa.DataType]) -> str:
     """A column of one shard as all shards have it."""
-    name = quoted(column.name)
+    name = quoted_name(column.name)
     if column.name in whole:
         kind = sql_type(whole[column.name])
         same = sql_type(own[column.name]) == kind and not has(whole[column.name], "HUGEINT")  # which is kept as a decimal

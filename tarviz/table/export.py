@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tarviz import stores
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
     from tarviz.table.table import Table
@@ -43,8 +44,5 @@ def export(table: Table, output: str | PathLike[str], where: str = "", columns: 
 
 def _made(table: Table, *, nested: bool) -> list[str]:
     """The columns that are there; CSV holds no structs and lists."""
-    return [
-        '"' + name.replace('"', '""') + '"'
-        for name, kind in table.columns.items()
-        if kind is not None and (nested or not (kind.startswith("STRUCT") or kind.endswith("[]")))
-    ]
+    there = {name: kind for name, kind in table.columns.items() if kind is not None}
+    return [quoted_name(name) for name, kind in there.items() if nested or (not kind.startswith("STRUCT") and not kind.endswith("[]"))]

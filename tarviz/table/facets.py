@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError, redact
-from tarviz.table.sql import NUMBERS, quoted_text
+from tarviz.table.places import NUMBERS
+from tarviz.table.sql import quoted_text
 
 if TYPE_CHECKING:
     from tarviz.table.table import Table
@@ -70,32 +72,6 @@ class Facet:
     log: bool = False
     other: tuple[int, int] = (0, 0)
 
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
-        return asdict(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Edges:
-    """The borders of a histogram's bars."""
-
-    edges: tuple[float, ...]
-    log: bool
-
-    def place(self, name: str) -> str:
-        """SQL for the number of the bar that a value falls into."""
-        low, high, bars = self.edges[0], self.edges[-1], len(self.edges) - 1
-        if self.log:
-            at = f"(ln({name}) - {math.log(low)!r}) / {(math.log(high) - math.log(low)) / bars!r}"
-        else:
-            at = f"({name} - {low!r}) / {(high - low) / bars!r}"
-        first = f"greatest(least(floor({at}), {bars - 1}), 0)::INTEGER"
-        borders = f"[{', '.join(map(repr, self.edges))}]::DOUBLE[]"
-        # The formula may be off by one where a value lies on a border: the borders decide, as they do in a bar's condition.
-        lower = f"({first}) - (({name}) < ({borders})[({first}) + 1])::INTEGER"
-        upper = f"((({name}) >= ({borders})[({lower}) + 2]) AND ({lower}) < {bars - 1})::INTEGER"
-        return f"CASE WHEN {name} IS NOT NULL THEN greatest(least({lower} + {upper}, {bars - 1}), 0) END"
-
 
 MOST_AMONG = 200_000
 """Records that can be named one by one in a question."""
@@ -116,10 +92,11 @@ def facet(table: Table, column: str, where: str, bins: int, among: Among | None 
     if kind in NUMBERS:
         low, high, mean, distinct = table.remembered(("range", name), lambda: _range(table, name))
         if distinct > VALUES and math.isfinite(low) and math.isfinite(high):
-            edges = _edges(low, high, mean, bins)
-            everything, bars = table.remembered(("bars", name, bins), lambda: _numbers(table, name, "true", edges))
-            kept, some = (everything, bars) if condition == "true" else _numbers(table, name, condition, edges)
-            return Facet(column, kind, everything, kept, _spans(column, edges, bars, some), edges.log)
+            log = low > 0 and high / mean > _LOG
+            edges = _edges(low, high, bins, log)
+            everything, bars = table.remembered(("bars", name, bins), lambda: _numbers(table, name, "true", edges, log))
+            kept, some = (everything, bars) if condition == "true" else _numbers(table, name, condition, edges, log)
+            return Facet(column, kind, everything, kept, _spans(column, edges, bars, some), log)
     everything, values = table.remembered(("values", name), lambda: _values(table, name, kind, "true", None))
     shown = [value for value, _ in values]
     kept, found = (everything, values) if condition == "true" else _values(table, name, kind, condition, shown)
@@ -164,19 +141,33 @@ def _range(table: Table, name: str) -> tuple[float, float, float, int]:
     return (0.0, 0.0, 0.0, 0) if low is None else (float(low), float(high), float(mean), distinct)
 
 
-def _edges(low: float, high: float, mean: float, bins: int) -> _Edges:
-    log = low > 0 and high / (mean or high) > _LOG
+def _edges(low: float, high: float, bins: int, log: bool) -> list[float]:
+    """The borders of bars of one width, or each by a factor wider than the one before."""
     if log:
         inner = (math.exp(math.log(low) + at * (math.log(high) - math.log(low)) / bins) for at in range(1, bins))
     else:
         inner = (low + at * (high - low) / bins for at in range(1, bins))
-    return _Edges((low, *inner, high), log)
+    return [low, *inner, high]
 
 
-def _numbers(table: Table, name: str, condition: str, edges: _Edges) -> tuple[Summary, dict[int, int]]:
+def _place(edges: list[float], log: bool) -> str:
+    """SQL for the number of the bar that a value `x` falls into."""
+    low, high, bars = edges[0], edges[-1], len(edges) - 1
+    if log:
+        at = f"(ln(x) - {math.log(low)!r}) / {(math.log(high) - math.log(low)) / bars!r}"
+    else:
+        at = f"(x - {low!r}) / {(high - low) / bars!r}"
+    first = f"greatest(least(floor({at}), {bars - 1}), 0)::INTEGER"
+    # The formula may be off by one where a value lies on a border: the borders decide, as they do in a bar's condition.
+    lower = f"({first}) - (x < ({edges}::DOUBLE[])[({first}) + 1])::INTEGER"
+    upper = f"((x >= ({edges}::DOUBLE[])[({lower}) + 2]) AND ({lower}) < {bars - 1})::INTEGER"
+    return f"CASE WHEN x IS NOT NULL THEN greatest(least({lower} + {upper}, {bars - 1}), 0) END"
+
+
+def _numbers(table: Table, name: str, condition: str, edges: list[float], log: bool) -> tuple[Summary, dict[int, int]]:
     """The figures of numbers, and how many fall into each bar."""
     rows = table.fetched(
-        f"SELECT {edges.place('x')} AS bar, count(*), sum(c)::BIGINT, min(x), max(x), sum(x::DOUBLE * c) FROM "
+        f"SELECT {_place(edges, log)} AS bar, count(*), sum(c)::BIGINT, min(x), max(x), sum(x::DOUBLE * c) FROM "
         f"(SELECT {name} AS x, count(*) AS c FROM records WHERE {condition} GROUP BY x) GROUP BY bar"
     )
     there = [row for row in rows if row[0] is not None]
@@ -189,12 +180,10 @@ def _numbers(table: Table, name: str, condition: str, edges: _Edges) -> tuple[Su
     return Summary(missing + count, missing, distinct, min(row[3] for row in there), max(row[4] for row in there), mean), bars
 
 
-def _spans(column: str, edges: _Edges, all: dict[int, int], kept: dict[int, int]) -> list[Bar]:
-    last = len(edges.edges) - 2
+def _spans(column: str, edges: list[float], all: dict[int, int], kept: dict[int, int]) -> list[Bar]:
     bars = []
-    for at in range(last + 1):
-        low, high = edges.edges[at], edges.edges[at + 1]
-        where = f"{column} >= {low!r} and {column} {'<=' if at == last else '<'} {high!r}"
+    for at, (low, high) in enumerate(pairwise(edges)):
+        where = f"{column} >= {low!r} and {column} {'<=' if at == len(edges) - 2 else '<'} {high!r}"
         bars.append(Bar(f"{low:.4g} … {high:.4g}", low, high, all.get(at, 0), kept.get(at, 0), where))
     return bars
 
@@ -238,4 +227,4 @@ def literal(value: Any) -> str:
         return f"'{value}'::DOUBLE"
     if isinstance(value, bool | int | float):
         return str(value).lower() if isinstance(value, bool) else repr(value)
-    return "'" + str(value).replace("'", "''") + "'"
+    return quoted_text(str(value))

@@ -40,11 +40,10 @@ class GroupedRecord:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Groups:
-    """Records that belong together, each group in the order its records lie; `pairs` counts how many pairs, equal or near, join them."""
+    """Records that belong together, each group in the order its records lie."""
 
     table: Table
     groups: list[list[GroupedRecord]]
-    pairs: int
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -73,8 +72,7 @@ def exact(table: Table, ext: str, where: str = "") -> Groups:
     found: dict[str, list[GroupedRecord]] = {}
     for shard, key, n, checksum in _in_order(table, rows):
         found.setdefault(checksum, []).append(GroupedRecord(shard, key, n))
-    groups = list(found.values())
-    return Groups(table, groups, sum(len(group) * (len(group) - 1) // 2 for group in groups))
+    return Groups(table, list(found.values()))
 
 
 def _in_order(table: Table, rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -100,8 +98,6 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
         return _grouped(table, rows, *alike.texts([row[3] for row in rows], look=table.look))
     mean, code = (table.expression(_column(table, ext, name)) for name in ("mean", "phash"))
     rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL"))
-    if not rows:
-        return Groups(table, [], 0)
     light = np.array([row[3] for row in rows])
     hashes = np.array([row[4] for row in rows], np.uint64)
     small = _small(table, ext, rows)
@@ -115,8 +111,7 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
 
 
 def _grouped(table: Table, rows: list[tuple[Any, ...]], one: NDArray[np.int64], other: NDArray[np.int64]) -> Groups:
-    groups = [[GroupedRecord(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))]
-    return Groups(table, groups, len(one))
+    return Groups(table, [[GroupedRecord(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))])
 
 
 def _small(table: Table, ext: str, rows: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
@@ -177,26 +172,23 @@ def pairs(
     >>> [part.tolist() for part in pairs(np.array([0xFF00FF, 0xFF00FE, 0xF0F0F0F0], np.uint64))]
     [[0], [1]]
     """
-    set_bits = np.bitwise_count(hashes)
-    at = np.flatnonzero((set_bits >= _FLAT) & (set_bits <= BITS - _FLAT))
-    codes = hashes[at]
     edges = np.linspace(0, BITS, distance + 2).astype(int).tolist()
     found = [np.zeros(0, np.int64)]
     for low, high in pairwise(edges):
-        band = (codes >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1)
+        band = (hashes >> np.uint64(low)) & np.uint64((1 << (high - low)) - 1)
         order = np.argsort(band, kind="stable")
-        sorted_band, sorted_codes = band[order], codes[order]
+        sorted_band, sorted_hashes = band[order], hashes[order]
         there = np.arange(len(order) - 1)
         step = 1
         while len(there := there[there + step < len(order)]):
             look()
             there = there[sorted_band[there] == sorted_band[there + step]]
-            near_by = there[np.bitwise_count(sorted_codes[there] ^ sorted_codes[there + step]) <= distance]
-            a, b = at[order[near_by]], at[order[near_by + step]]
+            near_by = there[np.bitwise_count(sorted_hashes[there] ^ sorted_hashes[there + step]) <= distance]
+            a, b = order[near_by], order[near_by + step]
             found.append(np.minimum(a, b) * len(hashes) + np.maximum(a, b))
             step += 1
     both = np.unique(np.concatenate(found))
-    return both // max(len(hashes), 1), both % max(len(hashes), 1)
+    return both // len(hashes), both % len(hashes)
 
 
 def outliers(table: Table, column: str, where: str = "", *, factor: float = 3.0) -> str:

@@ -183,10 +183,6 @@ def _inside_json(rule: Rule, node: Node, *, leaves: bool) -> Node | None:
     if node.get("class") != "COLUMN_REF" or not of or len(of) < 2:
         return None
     place = rule.places.at(node)
-    if place is None or place.storage != "json":
+    if place is None or place.storage != "json" or not (leaves or is_read(place)):
         return None
-    if leaves:
-        return {**rule.places.made("text_of_json(x)", x=place.node), "alias": node.get("alias", "")}
-    if not is_read(place):
-        return None
-    return {**rule.places.made("x ->> '$'", x=place.node), "alias": node.get("alias", "")}
+    return {**rule.places.made("text_of_json(x)" if leaves else "x ->> '$'", x=place.node), "alias": node.get("alias", "")}

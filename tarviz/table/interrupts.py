@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 QUESTION = "tarviz-question"
 _GRACE = 0.3  # seconds that a query has to end by itself
-_LOOK = 0.05  # seconds after which whoever waits looks whether it is still wanted
+LOOK = 0.05  # seconds after which whoever waits looks whether it is still wanted
 _OPEN = 64  # the last questions, which can be interrupted
 
 
@@ -49,10 +49,10 @@ def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: floa
     threading.Thread(target=ask, name=QUESTION, daemon=True).start()
     try:
         until = None if timeout is None else time.monotonic() + timeout
-        while not over.wait(_LOOK if stop is not None else timeout):
+        while not over.wait(LOOK if stop is not None else timeout):
             if stop is not None and stop.is_set():
                 raise stopped()
-            if timeout is not None and until is not None and time.monotonic() >= until:
+            if until is not None and time.monotonic() >= until:
                 raise LimitError(f"the query took longer than {timeout:g} s.", hint="Ask for less, or give it more time.")
     except BaseException:
         interrupt()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tarviz.table.sql import quoted_text
+
 if TYPE_CHECKING:
     from tarviz.table.rows import ChosenRows
     from tarviz.table.table import Table
@@ -31,7 +33,7 @@ class Confusion:
 
     def cell(self, label: str, prediction: str) -> str:
         """The condition that chooses the records of one cell: for the browser's filter, or `--where`."""
-        own = f"{_as_text(self.truth)} = {_quoted(label)} and {_as_text(self.predicted)} = {_quoted(prediction)}"
+        own = f"{_as_text(self.truth)} = {quoted_text(label)} and {_as_text(self.predicted)} = {quoted_text(prediction)}"
         return f"({self.where}) and {own}" if self.where.strip() else own
 
     def mistakes(self, confidence: str = "", count: int | None = None) -> ChosenRows:
@@ -79,7 +81,3 @@ def _order(label: str) -> tuple[float, str]:
 
 def _as_text(column: str) -> str:
     return f"cast({column} as varchar)"
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"

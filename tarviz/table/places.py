@@ -18,6 +18,7 @@ Storage: TypeAlias = Literal["integer", "real", "truth", "text", "class", "json"
 INTEGERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "usmallint", "utinyint", "uhugeint"})
 _NEVER = 2**31  # an item that no list has: the 0th of SQL
 REALS = frozenset({"double", "float", "decimal"})
+NUMBERS = INTEGERS | REALS
 
 
 class Place(NamedTuple):

@@ -43,11 +43,7 @@ _SAID = (  # what DuckDB says, what is said instead with its groups, of which `o
         "{0} is of one record and stands beside what is of many.",
         "Write GROUP BY {0}, or any_value({0}).",
     ),
-    (
-        "Malformed JSON|value to numerical",
-        "a value is no JSON that it could be compared with or taken for.",
-        _MIXED,
-    ),
+    ("Malformed JSON|value to numerical", "a value is no JSON that it could be compared with or taken for.", _MIXED),
     (
         "volatile function",
         "a condition must give the same answer each time; a call such as random() does not.",
@@ -58,11 +54,7 @@ _SAID = (  # what DuckDB says, what is said instead with its groups, of which `o
     (r"Function with name (\S+) does not exist", "there is no operator {0}.", None),
     (r'Table with name "?([^\s"]+)|Referenced table "([^"]+)"', "there is no table {0}{1}.", _THERE),
     ("is a table function", "a query sees the records and nothing else.", _THERE),
-    (
-        r'Type with name "?(\w+)',
-        "there is no type {0}.",
-        "Types are BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP.",
-    ),
+    (r'Type with name "?(\w+)', "there is no type {0}.", "Types are BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP."),
     (r"(?:with name|TimeZone|specifier|configuration parameter) [\"']?([^\s\"']+)", "{0} is not known.", None),
     (
         "'(?P<one>[^']+)', from first occurrence +- '(?P<two>[^']+)', which",

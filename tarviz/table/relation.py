@@ -12,19 +12,11 @@ if TYPE_CHECKING:
 
 class Relation:
     """Rows of a query, which runs when they are asked for, and again each time: `fetchall()`, `to_arrow_table()`, `df()` (pandas), `pl()`
-    (polars), and whatever else a relation of DuckDB has. Printed, it shows its first rows."""
+    (polars), `columns`, `types`, and whatever else a relation of DuckDB has. Printed, it shows its first rows."""
 
     def __init__(self, relation: duckdb.DuckDBPyRelation, run: Callable[[Callable[[], Any]], Any]) -> None:
         self._relation: Any = relation
         self._run = run
-
-    @property
-    def columns(self) -> list[str]:
-        return list(self._relation.columns)
-
-    @property
-    def types(self) -> list[Any]:
-        return list(self._relation.types)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
         """The rows as Python values."""

@@ -29,7 +29,6 @@ OBJECTS = {  # the columns of `objects`
     "crowd": "BOOLEAN",
 }  # fmt: skip
 COLUMNS = {"objects": [*OBJECTS], "tags": ["shard", "key", "tag", "note"]}
-NUMBERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "double", "float", "decimal"})
 _FUNCTIONS = ("unnest", "range", "generate_series")  # as tables: they read nothing
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _RESERVED = re.compile(  # duckdb_keywords()

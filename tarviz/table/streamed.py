@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,6 @@ from tarviz.table.making.shard_columns import MadeColumns, columns_of
 from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import Asked, quoted_name
 
-if TYPE_CHECKING:
-    import duckdb
-
 
 class StreamCondition:
     """`where` and `keys` over one stream of records. A name that no record has had so far is null.
@@ -33,7 +30,6 @@ class StreamCondition:
     def __init__(self, where: str, keys: Iterable[str] = ()) -> None:
         database.needed()
         self.where = where
-        self.words: list[str] = []
         self._keys = frozenset(map(to_bytes, keys))
         self._base = database.connected([])
         self._exts: dict[str, None] = {}
@@ -47,7 +43,6 @@ class StreamCondition:
             return None
         possible = columns.of_fields(list(self._exts))
         asked: Asked = in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
-        self.words = asked.words
         return asked
 
     def fits(self, block: Block) -> NDArray[np.int64]:
@@ -56,6 +51,8 @@ class StreamCondition:
 
     def of_chunk(self, chunk: Chunk, shard: str) -> NDArray[np.int64]:
         """The same of records that are given as columns are made of them."""
+        import pyarrow as pa
+
         rows = np.arange(len(chunk))
         self.seen += len(chunk)
         if self._keys:
@@ -64,40 +61,25 @@ class StreamCondition:
         if not self._exts.keys() >= set(chunk.exts):
             self._exts |= dict.fromkeys(chunk.exts)
             self._asked = self._read()
-        if self._asked is None or not len(chunk):
+        if (asked := self._asked) is None or not len(chunk):
             return rows
-        lacking = set(self._asked.unknown)
-        base, source = self._base.cursor(), self._columns(chunk, shard, self._asked)
+        base, lacking = self._base.cursor(), set(asked.unknown)
+        made = columns_of(chunk, asked.parts | {NAMES})
+        made.columns["shard"] = pa.repeat(pa.scalar(redact(shard)), len(chunk))
+        selected = _selected(made)
 
         def ask() -> Any:
-            selected = self._registered(base, source)
+            base.register("_streamed", pa.table(made.columns))
             relation = base.sql(f"SELECT {selected} FROM _streamed LIMIT 0")
             types = dict(zip(relation.columns, relation.types, strict=True))
-            assert self._asked is not None
             rows = f"FROM (SELECT {selected} FROM _streamed) AS records WHERE"
             holds = lambda test: base.execute(f"SELECT 1 {rows} {test} LIMIT 1").fetchone() is not None  # noqa: E731
-            text = finished(base, self._asked, types, lenient=True, missing=lacking.add, holds=holds)
+            text = finished(base, asked, types, lenient=True, missing=lacking.add, holds=holds)
             return base.sql(f"SELECT n {rows} {where_of(text)}").fetchnumpy()["n"]
 
         found = np.sort(np.asarray(in_our_words(ask), np.int64)) - chunk.first
         self._lacking = lacking if self._lacking is None else self._lacking & lacking
         return np.intersect1d(rows, found)
-
-    def _columns(self, chunk: Chunk, shard: str, asked: Asked) -> MadeColumns:
-        import pyarrow as pa
-
-        made = columns_of(chunk, asked.parts | {NAMES})
-        made.columns["shard"] = pa.repeat(pa.scalar(redact(shard)), len(chunk))
-        return made
-
-    def _registered(self, base: duckdb.DuckDBPyConnection, made: MadeColumns) -> str:
-        """Give the database columns of a block; how it selects them with their types."""
-        import pyarrow as pa
-
-        base.register("_streamed", pa.table(made.columns))
-        cast = {ext: sql_type(typed(each)) for ext, each in made.structures.items()}
-        names = [name for name in made.columns if name not in map(columns.text_of, cast)]
-        return ", ".join(f"CAST({quoted_name(n)} AS {cast[n]}) AS {quoted_name(n)}" if n in cast else quoted_name(n) for n in names)
 
     @property
     def lacking(self) -> list[str]:
@@ -110,3 +92,10 @@ class StreamCondition:
             report.add(Fault("W_NO_COLUMN", f"no record has {name}, which the condition asks for.", shard))
         if lost := len(self._keys - self._found):
             report.add(Fault("W_NO_KEY", f"{lost} of {len(self._keys)} keys are of no record.", shard))
+
+
+def _selected(made: MadeColumns) -> str:
+    """How the columns of a block are selected, with their types."""
+    cast = {ext: sql_type(typed(each)) for ext, each in made.structures.items()}
+    names = [name for name in made.columns if not columns.hidden(name)]
+    return ", ".join(f"CAST({quoted_name(n)} AS {cast[n]}) AS {quoted_name(n)}" if n in cast else quoted_name(n) for n in names)

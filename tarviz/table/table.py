@@ -241,7 +241,7 @@ class Table:
         found = self._translated(lambda: base.sql(query).to_arrow_table())
         have = set(found.column("key").to_pylist())
         if missing := [key for key in wanted if key not in have]:
-            near = difflib.get_close_matches(missing[0], self._keys(10_000), 1)
+            near = difflib.get_close_matches(missing[0], [key for (key,) in self.fetched("SELECT key FROM records LIMIT 10000")], 1)
             hint = f"Nearest: {near[0]}." if near else None
             raise UsageError(f"{len(missing)} of {len(wanted)} keys are in no shard, {missing[0]!r} first.", hint=hint)
         return self._in_order(found)
@@ -398,10 +398,6 @@ class Table:
         base.execute(f"CREATE OR REPLACE VIEW records AS SELECT r.*, t.tag FROM _records r LEFT JOIN {joined} t USING (shard, key)")
         return base
 
-    def words(self, where: str) -> list[str]:
-        """The words that `where` looks for; none where it is a condition."""
-        return conditions.condition(self._ready().cursor(), where, self.possible).words
-
     def _missing(self, name: str, asked: Asked | None = None) -> None:
         """`UsageError` for a name that is no column."""
         if not self._partial:
@@ -479,9 +475,6 @@ class Table:
         close = difflib.get_close_matches(name, words, 3, 0.5)
         close += [last[each] for each in difflib.get_close_matches(name.rpartition(".")[2], list(last), 3, 0.6)]
         return list(dict.fromkeys(close))[:3]
-
-    def _keys(self, count: int) -> list[str]:
-        return [str(key) for (key,) in self.fetched(f"SELECT key FROM records LIMIT {count}")]
 
     def _in_order(self, table: pa.Table) -> ChosenRows:
         rows = self.placed(table)

@@ -26,8 +26,8 @@ from tarviz.read.picked import picked
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.table.database import memory_limit, needed
 from tarviz.table.facets import literal
-from tarviz.table.making.json_structure import quoted
 from tarviz.table.refusals import in_our_words
+from tarviz.table.sql import quoted_name
 from tarviz.tools.plain_json import plain_json
 from tarviz.tools.sort_table import hashes
 from tarviz.tools.spool import spooled
@@ -197,7 +197,7 @@ class Rows:
             if name not in there and name.partition(".")[0] not in there:
                 text = f"the table has no column {name!r}; it has {', '.join(map(safe, there))}."
                 raise UsageError(text, shard=url, hint="--on COLUMN says where the keys are.")
-        names = [quoted(name) if name in there else ".".join(map(quoted, name.split("."))) for name in [on, *wanted]]
+        names = [quoted_name(name) if name in there else ".".join(map(quoted_name, name.split("."))) for name in [on, *wanted]]
         key, *found = (f"json ->> {literal(on)}", "json") if lines else names
         key = f"CAST({key} AS VARCHAR)"
         if self._options.key_split == "first-dot":  # else a key may hold a dot itself

@@ -8,9 +8,9 @@ theirs by the entry point group `tarviz.viewers`.
 """
 
 from tarviz.viewers.panel import Audio, Control, Frames, Hex, Image, Meta, Note, Panel, Plot, Points, Table, Text, Tree, Turns, Video
-from tarviz.viewers.registry import choose, decode_error, kinds, picture_size, refusal, tile, view
+from tarviz.viewers.registry import choose, kinds, picture_size, refusal, tile, view
 
 __all__ = [
     "Audio", "Control", "Frames", "Hex", "Image", "Meta", "Note", "Panel", "Plot", "Points", "Table", "Text", "Tree", "Turns", "Video",
-    "choose", "decode_error", "kinds", "picture_size", "refusal", "tile", "view",
+    "choose", "kinds", "picture_size", "refusal", "tile", "view",
 ]  # fmt: skip

@@ -25,19 +25,15 @@ _NUMBERS = ("no", "int8", "uint8", "<i2", ">i2", "<u2", "<i4", ">i4", "<i8", "<f
 
 def guess(head: bytes) -> str:
     """What bytes beginning so may be, or an empty text."""
-    for magic, name in _GUESSES:
-        if head.startswith(magic):
-            return name
-    if head[257:262] == b"ustar":
-        return "a tar archive"
-    return ""
+    known = (name for magic, name in _GUESSES if head.startswith(magic))
+    return next(known, "a tar archive" if head[257:262] == b"ustar" else "")
 
 
-def entropy(blob: memoryview, parts: int = 128) -> tuple[float, ...]:
-    """Bits per byte (0…8) of up to `parts` stretches of the payload; encrypted or packed data is near 8."""
+def entropy(blob: memoryview) -> tuple[float, ...]:
+    """Bits per byte (0…8) of up to 128 stretches of the payload; encrypted or packed data is near 8."""
     data = np.frombuffer(blob, np.uint8)[: 4 << 20]
     shown = []
-    for stretch in np.array_split(data, max(1, min(parts, len(data) // 256))):
+    for stretch in np.array_split(data, max(1, min(128, len(data) // 256))):
         share = np.bincount(stretch, minlength=256) / max(len(stretch), 1)
         share = share[share > 0]
         shown.append(float(-(share * np.log2(share)).sum()))

@@ -90,17 +90,19 @@ def index(found: Any) -> str:
     """An index: its shards, its fields, and the first records of local ones as pictures."""
     from tarviz import stores
 
-    shards = [{"shard": redact(url), "records": f"{len(shard):,}"} for url, shard in zip(found.urls[:10], found.shards, strict=False)]
+    shards = [{"shard": redact(url), "records": f"{len(shard):,}"} for url, shard in zip(found.urls, found.shards, strict=False)]
     fields = ", ".join(f"{ext} {count:,}" for ext, count in list(found.fields().items())[:_SHOWN_FIELDS])
-    more = f"<div style='{_FAINT}'>and {len(found.urls) - 10} more shards</div>" if len(found.urls) > 10 else ""
-    parts = [
-        f"<div><b>{len(found):,} records</b> <span style='{_FAINT}'>{text(fields)}</span></div>",
-        table(shards, right=("records",)),
-        more,
-    ]
+    parts = [f"<div><b>{len(found):,} records</b> <span style='{_FAINT}'>{text(fields)}</span></div>", _shards(shards)]
     if len(found) and stores.is_local(found.urls[0]):
         parts += _within_budget(_first_field(found[number]) for number in range(min(6, len(found.shards[0]))))
     return "".join(parts)
+
+
+def _shards(rows: list[dict[str, str]]) -> str:
+    """The first shards, and how many more there are."""
+    return table(rows[:10], right=("records",)) + (
+        f"<div style='{_FAINT}'>and {len(rows) - 10} more shards</div>" if len(rows) > 10 else ""
+    )
 
 
 def _first_field(found: Any) -> str:
@@ -113,9 +115,10 @@ def records(found: Any) -> str:
     from tarviz import stores
     from tarviz.read.stream import blocks
 
-    names = [{"shard": redact(url)} for url in found.urls[:10]]
-    more = f"<div style='{_FAINT}'>and {len(found.urls) - 10} more shards</div>" if len(found.urls) > 10 else ""
-    parts = [f"<div><b>records</b> <span style='{_FAINT}'>so far {text(found.report)}</span></div>", table(names), more]
+    parts = [
+        f"<div><b>records</b> <span style='{_FAINT}'>so far {text(found.report)}</span></div>",
+        _shards([{"shard": redact(url)} for url in found.urls]),
+    ]
     if stores.is_local(found.urls[0]):
         with warnings.catch_warnings(), closing(blocks(found.urls[0], replace(found.options, strict=False), stop=6)) as run:
             warnings.simplefilter("ignore", TarvizWarning)
@@ -125,8 +128,10 @@ def records(found: Any) -> str:
 
 def rows(found: Any) -> str:
     """A table over shards: its first records, in the columns made so far, and how many more columns there can be."""
+    from tarviz.table.sql import quoted_name
+
     made = [name for name, kind in found.columns.items() if kind is not None]
-    names = ", ".join('"' + name.replace('"', '""') + '"' for name in made[:_SHOWN_FIELDS])
+    names = ", ".join(map(quoted_name, made[:_SHOWN_FIELDS]))
     first = found.sql(f"SELECT {names} FROM records ORDER BY shard, n LIMIT 8").to_arrow_table().to_pylist()
     shown = [{name: "" if value is None else str(value)[:80] for name, value in row.items()} for row in first]
     others = ", ".join(name for name in found.columns if name not in made)

@@ -23,19 +23,8 @@ if TYPE_CHECKING:
 
 EXTENSIONS = (*PICTURES, "ico", "tga", "exr", "pfm", "flo", "pdf")
 MAGIC = (
-    b"\xff\xd8\xff",
-    b"\x89PNG\r\n\x1a\n",
-    b"GIF87a",
-    b"GIF89a",
-    b"BM",
-    b"II*\0",
-    b"MM\0*",
-    b"P6\n",
-    b"P5\n",
-    b"%PDF-",
-    b"v/1\x01",
-    b"PIEH",
-)
+    b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"P6\n", b"P5\n", b"%PDF-", b"v/1\x01", b"PIEH",
+)  # fmt: skip
 
 _SHOWN_AS_IS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
 _FIRST = ("JPEG", "PNG", "GIF", "BMP", "PPM")  # what PIL knows before it loads its 40 other plugins

@@ -114,19 +114,13 @@ def main_text(root: Node) -> str:
 
 
 def _facts(root: Node) -> list[tuple[str, str]]:
-    match root:
-        case ("o", children, left):
-            return [("names", f"{len(children) + left}")]
-        case ("a", children, left):
-            return [("items", f"{len(children) + left}")]
-    return []
+    what = {"o": "names", "a": "items"}.get(root[0])
+    return [(what, f"{len(root[1]) + root[2]}")] if what else []
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> str:
     if meta.ext.rpartition(".")[2] in ("jsonl", "ndjson"):
         return bytes(blob[:200]).decode("utf-8", "replace")
-    root = node(load(blob, meta.ext), max_nodes=60, max_text=400)
-    spoken = turns(root)
-    if spoken:
-        return "\n".join(f"{who}: {said}" for who, said in spoken if who != "system")[:400]
-    return main_text(root) or node_text(root, 200)
+    root = node(load(blob, meta.ext), max_nodes=60)
+    said = "\n".join(f"{who}: {what}" for who, what in turns(root) if who != "system") or main_text(root)
+    return said[:400] or node_text(root, 200)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Literal, TypeAlias
 
 from tarviz.model.errors import LimitError, TarvizError, safe
@@ -17,7 +18,8 @@ from tarviz.model.redaction import redacted_repr
 MAX_PIXELS = 64_000_000
 MAX_PREVIEW_BYTES = 64 << 20
 MAX_TEXT_BYTES = 64 << 10
-RATIO_FLOOR = 1 << 20
+_MAX_RATIO, _RATIO_FLOOR = 1000, 1 << 20  # how many times as large unpacking may make a payload, from so many bytes on
+_DEEPEST, _LONGEST = 60, 2000  # levels, and characters of a text, of a tree that is shown
 _TURNED = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
@@ -27,24 +29,21 @@ class Meta:
 
     `ext` is the field's extension (lower case), `key` and `shard` the record's. `options` are the reader's wishes, as
     `Panel.controls` offered them (`{"slice": [3]}`), and what the host knows (`{"classes": ["cat", "dog"]}`).
-    `max_bytes` and `max_ratio` bound what a preview unpacks.
     """
 
     ext: str = ""
     key: str = ""
     shard: str = ""
     options: Mapping[str, Any] = field(default_factory=dict)
-    max_bytes: int = MAX_PREVIEW_BYTES
-    max_ratio: int = 1000
 
     __repr__ = redacted_repr
 
     def check_unpacked(self, size: int, packed: int) -> None:
         """Raise `LimitError` where `size` bytes out of `packed` are more than a preview unpacks."""
-        if size > self.max_bytes:
-            raise LimitError(f"Unpacks to {size} bytes or more; a preview stops at {self.max_bytes}.")
-        if size > RATIO_FLOOR and size > packed * self.max_ratio:
-            raise LimitError(f"Unpacks {packed} bytes to {size} or more; the limit is a ratio of {self.max_ratio}.")
+        if size > MAX_PREVIEW_BYTES:
+            raise LimitError(f"Unpacks to {size} bytes or more; a preview stops at {MAX_PREVIEW_BYTES}.")
+        if size > _RATIO_FLOOR and size > packed * _MAX_RATIO:
+            raise LimitError(f"Unpacks {packed} bytes to {size} or more; the limit is a ratio of {_MAX_RATIO}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,74 +227,58 @@ def readable(text: str) -> str:
 
 
 def _block_message(block: Block, buffers: list[bytes | memoryview]) -> dict[str, Any]:
-    kind = type(block).__name__.lower()
-    message: dict[str, Any] = {"type": kind}
+    message: dict[str, Any] = {"type": type(block).__name__.lower()}
     for name in block.__slots__:
         value = getattr(block, name)
-        if isinstance(value, (bytes, memoryview)):
-            if len(value):
-                message[name] = {"buffer": len(buffers)}
-                buffers.append(value)
-        elif isinstance(value, str):
-            message[name] = readable(value)
-        else:
-            message[name] = value
-    if isinstance(block, Plot):
-        message["series"] = [
-            [name, [None if math.isnan(v) or math.isinf(v) else round(v, 6) for v in values]] for name, values in block.series
-        ]
-    if isinstance(block, Turns):
-        message["turns"] = [[readable(who), readable(said)] for who, said in block.turns]
-    if isinstance(block, Image):
-        message["names"] = [readable(name) for name in block.names]
-    if isinstance(block, Table):
-        message["rows"] = [[readable(cell) for cell in row] for row in block.rows]
+        if not isinstance(value, bytes | memoryview):
+            message[name] = _plain(value)
+        elif len(value):
+            message[name] = {"buffer": len(buffers)}
+            buffers.append(value)
     return message
 
 
-class _Budget:
-    def __init__(self, nodes: int, text: int) -> None:
-        self.nodes = nodes
-        self.text = text
+def _plain(value: Any) -> Any:
+    """A value of a block, JSON-ready: readable texts, and null for numbers that JSON has not."""
+    if isinstance(value, str):
+        return readable(value)
+    if isinstance(value, float):
+        return round(value, 6) if math.isfinite(value) else None
+    return [_plain(each) for each in value] if isinstance(value, tuple) else value
 
 
 class Pairs(list[tuple[str, Any]]):
     """A JSON object that keeps order and repeated names."""
 
 
-def node(value: Any, *, max_nodes: int = 5000, max_text: int = 2000) -> Node:
+def node(value: Any, *, max_nodes: int = 5000) -> Node:
     """A JSON-like value as nested tuples a browser can show without losing digits, names given twice or NaN.
 
     `("o", ((name, node), …), left)`, `("a", (node, …), left)`, `("s", text, length)`, `("n", digits)`, `("k", word)`;
     `left` counts what was cut when `max_nodes` were used up.
     """
-    return _node(value, _Budget(max_nodes, max_text), 0)
+    room = max_nodes
 
+    def made(value: Any, depth: int) -> Node:
+        nonlocal room
+        room -= 1
+        within = lambda _: room > 0 and depth <= _DEEPEST  # noqa: E731
+        if isinstance(value, dict | Pairs):
+            items = list(value.items() if isinstance(value, dict) else value)
+            named = tuple((readable(str(name))[:_LONGEST], made(item, depth + 1)) for name, item in takewhile(within, items))
+            return ("o", named, len(items) - len(named))
+        if isinstance(value, list | tuple):
+            shown = tuple(made(item, depth + 1) for item in takewhile(within, value))
+            return ("a", shown, len(value) - len(shown))
+        if isinstance(value, str):
+            return ("s", readable(value[:_LONGEST]), len(value))
+        if isinstance(value, bytes):
+            return ("k", f"{len(value):,} bytes")
+        if value is None or isinstance(value, bool):
+            return ("k", "null" if value is None else str(value).lower())
+        return ("n", str(value))
 
-def _node(value: Any, budget: _Budget, depth: int) -> Node:
-    budget.nodes -= 1
-    if isinstance(value, (dict, Pairs)):
-        items = list(value.items()) if isinstance(value, dict) else list(value)
-        shown: list[Any] = []
-        for name, item in items:
-            if budget.nodes <= 0 or depth > 60:
-                break
-            shown.append((readable(str(name))[: budget.text], _node(item, budget, depth + 1)))
-        return ("o", tuple(shown), len(items) - len(shown))
-    if isinstance(value, (list, tuple)):
-        shown = []
-        for item in value:
-            if budget.nodes <= 0 or depth > 60:
-                break
-            shown.append(_node(item, budget, depth + 1))
-        return ("a", tuple(shown), len(value) - len(shown))
-    if isinstance(value, str):
-        return ("s", readable(value[: budget.text]), len(value))
-    if isinstance(value, bytes):
-        return ("k", f"{len(value):,} bytes")
-    if value is None or isinstance(value, bool):
-        return ("k", "null" if value is None else str(value).lower())
-    return ("n", str(value))
+    return made(value, 0)
 
 
 def node_text(value: Node, limit: int = 400) -> str:
@@ -328,7 +311,7 @@ def node_text(value: Node, limit: int = 400) -> str:
                     walk(child)
                 write(", …]" if left else "]")
             case ("s", text, length):
-                write(f'"{text}"' if length == len(text) else f'"{text}…"')
+                write(f'"{text}"' if length <= _LONGEST else f'"{text}…"')
             case (_, text):
                 write(str(text))
 

@@ -99,7 +99,7 @@ def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Pan
     except TarvizError as error:
         panel = _refused(error, blob)
     except Exception as error:  # noqa: BLE001 - the rim: decoders and plugins raise anything on hostile bytes
-        panel = _refused(decode_error(meta.ext, error), blob)
+        panel = _refused(_decode_error(meta.ext, error), blob)
     return replace(panel, viewer=name)
 
 
@@ -109,7 +109,7 @@ def refusal(blob: bytes | memoryview, meta: Meta) -> TarvizError | None:
     return None if error is None or error.code in _NO_DAMAGE else error
 
 
-def decode_error(ext: str, error: BaseException) -> DataError:
+def _decode_error(ext: str, error: BaseException) -> DataError:
     """What a decoder raised, as an error of ours (`E_DECODE`) that names the field."""
     text = safe(f"{type(error).__name__}: {error}")[:200]
     return DataError(f".{ext} cannot be decoded ({text}).", code="E_DECODE")
@@ -131,16 +131,13 @@ def tile(blob: bytes | memoryview, meta: Meta, size: int = 160, *, as_: str | No
     """
     blob = memoryview(blob)
     module = _modules()[choose(meta.ext, blob[:4096], as_=as_)]
-    make: Callable[[memoryview, Meta, int], bytes | str] | None = getattr(module, "tile", None)
+    make: Callable[[memoryview, Meta, int], bytes | str] = getattr(module, "tile", lambda blob, meta, size: module.view(blob, meta).summary)
     try:
-        if make is None:
-            panel: Panel = module.view(blob, meta)
-            return panel.summary
         return make(blob, meta, size)
     except TarvizError:
         raise
     except Exception as error:
-        raise decode_error(meta.ext, error) from error
+        raise _decode_error(meta.ext, error) from error
 
 
 def picture_size(blob: bytes | memoryview, ext: str) -> tuple[int, int]:

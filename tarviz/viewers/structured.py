@@ -36,7 +36,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     if is_table(value) and has_places(value):
         return drawn(of_columns(value), "points", size)
     if not is_table(value):
-        return node_text(node(value, max_nodes=60, max_text=400), 200)
+        return node_text(node(value, max_nodes=60), 200)
     found, summary = table(value)
     return "\n".join([summary, "  ".join(found.columns), *("  ".join(row) for row in found.rows[:4])])[:400]
 

@@ -268,3 +268,87 @@ def test_points_lines_and_circles_of_labelme_are_moved():
     assert [[180, 10], [140, 40]] == line["points"]
     assert "polygon" == circle["shape_type"]
     assert (130, 170) == (min(x for x, _ in circle["points"]), max(x for x, _ in circle["points"]))
+
+
+WHOLE = {
+    "image": {"width": 200, "height": 100, "x": 1},
+    "size": {"width": 200, "height": 100},
+    "imageWidth": 200,
+    "imageHeight": 99,
+    "annotations": [
+        {"bbox": [20, 10, 40, 30], "category_id": 1, "area": 1200, "score": 0.5},
+        {"bbox": [190, 90, 20, 20], "category_id": 2, "area": 400},
+        {"bbox": [0, 0, 10, 10], "segmentation": [[0, 0, 10, 0, 10, 10, 0, 10], [0, 0, 4, 0, 4, 4]], "area": 108, "category_id": 3},
+        {"keypoints": [10, 10, 2, 60, 40, 1, 0, 0, 0], "num_keypoints": 2, "category_id": 4},
+        {"keypoints": [10, 10, 2, 0, 0, 0], "num_keypoints": 1, "category_id": 5},
+        {"label": "e", "shape_type": "polygon", "points": [[100, 50], [140, 50], [140, 90]]},
+    ],
+}
+
+
+def test_a_whole_json_is_carried_along():
+    """Half as large, then 20 to the left and 10 up: a picture of 60 x 30 is left."""
+
+    class Moved:
+        before, after = (100, 200), (30, 60)
+
+        def points(self, places):
+            return places / 2 - (20, 10)
+
+    assert {
+        "image": {"width": 200, "height": 100, "x": 1},
+        "size": {"width": 60, "height": 30},
+        "imageWidth": 200,
+        "imageHeight": 99,
+        "annotations": [
+            {"bbox": [0.0, 0.0, 10.0, 10.0], "category_id": 1, "area": 100.0, "score": 0.5},
+            {"keypoints": [0.0, 0.0, 0, 10.0, 10.0, 1, 0.0, 0.0, 0], "num_keypoints": 1, "category_id": 4},
+            {"label": "e", "shape_type": "polygon", "points": [[45.0, 30.0], [30.0, 15.0], [50.0, 15.0], [50.0, 30.0]]},
+        ],
+    } == Carrier(Moved()).tree(WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("form", "row", "expected"),
+    [("xywh", [0.1, 0.1, 0.2, 0.3], [0.7, 0.1, 0.2, 0.3]), ("xyxy", [0.1, 0.1, 0.3, 0.4], [0.7, 0.1, 0.9, 0.4])],
+)
+def test_shares_stay_shares(form, row, expected):
+    np.testing.assert_allclose([expected], Carrier(Mirrored(BEFORE, "horizontal"), form).rows(np.array([row])))
+    assert [[*expected, 5]] == Carrier(Mirrored(BEFORE, "horizontal"), form).tree({"boxes": [[*row, 5]]})["boxes"]
+
+
+@pytest.mark.parametrize(("form", "shape"), [("xywh", (2, 3)), ("xywh", (4,)), ("points", (2, 1)), ("points", (2, 2, 2))])
+def test_rows_of_another_shape_are_refused(form, shape):
+    columns = 2 if form == "points" else 4
+    with pytest.raises(DataError, match=rf"{form} expects numbers \[n, {columns} or more\], got \[{', '.join(map(str, shape))}\]"):
+        Carrier(Mirrored(BEFORE, "horizontal"), form).rows(np.ones(shape))
+
+
+def test_points_of_an_array_that_leave_go():
+    made = Carrier(Cropped(BEFORE, 40, 90, (60, 60)), "points").rows(np.array([[90, 40, 1], [150, 100, 2], [151, 50, 3], [100, 39, 4]]))
+
+    assert [[0, 0, 1], [60, 60, 2]] == made.tolist()
+    assert (0, 3) == Carrier(Cropped(BEFORE, 40, 90, (60, 60)), "points").rows(np.zeros((0, 3))).shape
+
+
+def test_an_object_of_voc_without_a_box_stays_as_it_is():
+    box = "<bndbox><xmin>0</xmin><ymin>0</ymin><xmax>9</xmax><ymax>9</ymax></bndbox>"
+    xml = f"<a><object><name>x</name></object><object><name>b</name>{box}</object></a>"
+    away = Carrier(Cropped(BEFORE, 50, 100, (10, 10)))
+
+    assert b"<a><object><name>x</name></object></a>" == away.payload(xml.encode(), "xml")
+    assert xml.encode() == Carrier(Cropped(BEFORE, 0, 0, BEFORE)).payload(xml.encode(), "txt")
+
+
+@pytest.mark.parametrize(("levels", "refused"), [(4, True), (5, False)])
+def test_numbers_that_look_like_boxes_are_looked_for_some_levels_deep(levels, refused):
+    value: object = {"my_boxes": {"x": [[1, 2]]}}
+    for _ in range(levels):
+        value = {"inner": value}
+    carrier = Carrier(Mirrored(BEFORE, "horizontal"))
+
+    if not refused:
+        assert value == carrier.tree(value)
+        return
+    with pytest.raises(DataError, match="'my_boxes' looks like annotations"):
+        carrier.tree(value)

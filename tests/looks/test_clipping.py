@@ -40,3 +40,22 @@ class TestClipped:
 
     def test_nothing_is_left_of_what_lies_outside(self):
         assert [] == clipped([(200, 1), (300, 1), (300, 9)], 100, 60)
+
+
+def test_an_area_is_that_of_any_polygon_either_way_round():
+    corners = [(0, 0), (4, 0), (4, 3), (1, 5)]
+
+    assert 14.5 == area(corners) == area(corners[::-1])
+    assert 0 == area(corners[:2]) == area([])
+
+
+def test_a_diamond_around_the_frame_leaves_its_corners():
+    left = clipped([(2, -2), (6, 2), (2, 6), (-2, 2)], 4, 4)
+
+    assert {(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 4.0)} == set(left)
+    assert 16 == area(left)
+
+
+def test_a_hull_is_kept_in_the_frame():
+    assert (0.0, 0.0, 3.0, 3.0) == hull([(-1, 1), (0, -1), (4, 9)], 3, 3)
+    assert (1.0, 2.0, 2.0, 2.5) == hull([(1, 2), (2, 2.5)], 3, 3)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.looks.shapes import MOST, Shape, find, read
+from tarviz.looks.shapes import MOST, Frame, Shape, find, read, read_over
 
 BOX = Shape("box", (10.0, 20.0, 30.0, 40.0), "cat")
 
@@ -149,3 +149,114 @@ class TestNothing:
     @given(st.binary(max_size=80), st.sampled_from(["txt", "xml", "json"]))
     def test_no_bytes_raise(self, blob, ext):
         assert isinstance(read(blob, ext, 10, 10), list)
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("more", "name"),
+        [
+            ({"categories": [{"id": 3, "name": "cat"}]}, "cat"),
+            ({"categories": [{"id": 3}]}, "3"),
+            ({"categories": [{"name": "cat"}]}, "3"),
+            ({"class_names": ["a", "b", "c", "d"]}, "d"),
+            ({"class_names": {"3": "cat", "x": "no"}}, "cat"),
+            ({"id2label": {"3": "cat"}}, "cat"),
+            ({"names": {"3": "cat"}}, "cat"),
+            ({"names": ["a", "b", "c", "d"]}, "3"),
+            ({}, "3"),
+        ],
+    )
+    def test_a_number_has_the_name_that_the_json_says(self, more, name):
+        assert [(name, 3)] == [
+            (shape.name, shape.number) for shape in find({"annotations": [{"bbox": [1, 2, 3, 4], "category_id": 3}], **more}, 9, 9)
+        ]
+
+    @pytest.mark.parametrize(
+        ("item", "name", "number", "score"),
+        [
+            ({"label": "cat", "category_id": 3, "conf": 0.5}, "cat", 3, 0.5),
+            ({"label": "7", "category_id": 3, "score": 101}, "dog", 3, None),
+            ({"class": 3.0, "probability": True}, "", 3, None),
+            ({"cls": True, "score": -1}, "True", None, None),
+            ({"name": ["cat"], "title": "boat", "confidence": 100}, "boat", None, 100),
+        ],
+    )
+    def test_a_name_a_number_and_a_score_are_each_where_they_can_be(self, item, name, number, score):
+        (shape,) = find({"annotations": [{"bbox": [1, 2, 3, 4], **item}], "categories": [{"id": 3, "name": "dog"}]}, 9, 9)
+
+        assert (name, number, score) == (shape.name, shape.number, shape.score)
+
+    def test_columns_behind_a_box_are_its_score_and_its_class(self):
+        shapes = find([[1, 2, 3, 4], [1, 2, 3, 4, 0.5], [1, 2, 3, 4, 0.25, 2], None], 9, 9)
+
+        assert [("", None, 0), ("", 0.5, 1), ("2", 0.25, 2)] == [(shape.name, shape.score, shape.item) for shape in shapes]
+        assert [] == find([[1, 2, 3, 4, 5, 6, 7]], 9, 9)
+
+
+class TestPlaces:
+    @pytest.mark.parametrize(("levels", "found"), [(4, 1), (5, 0)])
+    def test_boxes_are_looked_for_some_levels_deep(self, levels, found):
+        value: object = [{"bbox": [1, 2, 3, 4]}]
+        for _ in range(levels):
+            value = {"objects": value}
+
+        assert found == len(find(value, 9, 9))
+
+    @pytest.mark.parametrize(
+        ("rows", "guess", "written"),
+        [
+            ([[1, 2, 3, 4]], "xywh", ("xywh", False)),
+            ([[1, 1, 9.2, 9]], "xywh", ("xywh", False)),
+            ([[1, 1, 9.3, 9]], "xywh", ("xyxy", False)),
+            ([[5, 5, 5.3, 5.1]], "xywh", ("xyxy", False)),
+            ([[5, 5, 5.3, 4]], "xywh", ("xywh", False)),
+            ([[1, 2, 3, 4], [5, 5, 9, 9]], "xyxy", ("xyxy", False)),
+            ([[1, 2, 3, 4], [5, 5, 4, 9]], "xyxy", ("xywh", False)),
+            ([[0.1, 0.2, 0.3, 0.4]], "xyxy", ("xyxy", True)),
+            ([[0.5, 0.5, 0.6, 0.9]], "xywh", ("xyxy", True)),
+            ([[0, 0, 0, 0]], "xywh", ("xywh", False)),
+            ([[0.1, 0.2, 0.3, 0.4]], "coco", ("xywh", False)),
+        ],
+    )
+    def test_the_form_is_told_by_all_rows_in_a_picture_of_10_pixels(self, rows, guess, written):
+        assert written == Frame(10, 10).written(rows, guess)
+        assert ("cxcywh", written[1] or (guess == "coco")) == Frame(10, 10, "cxcywh").written(rows, guess)
+
+    def test_outlines_circles_and_marks_of_an_item(self):
+        items = [
+            {"polygon": [[1, 1], [5, 1], [5, 5]], "label": "a"},
+            {"segmentation": [[1, 1, 5, 1, 5, 5], "x", [1, 2], [1, 2, 3, 4, 5, None]]},
+            {"shape_type": "circle", "points": [[5, 5], [5, 7]]},
+            {"shape_type": "point", "points": [[5, 6]]},
+            {"shape_type": "line", "points": [[5, 6], [7, math.nan]]},
+            {"shape_type": "rectangle", "points": [[5, 6], [1, 2]]},
+            {"shape_type": "rectangle", "points": [[5, 6]]},
+            {"segmentation": [[0.1, 0.1, 0.5, 0.1, 0.5, 0.5]]},
+        ]
+        shapes = find(items, 10, 10)
+
+        assert [(0, "polygon"), (1, "polygon"), (2, "polygon"), (3, "points"), (5, "box"), (7, "polygon")] == [
+            (each.item, each.kind) for each in shapes
+        ]
+        assert [(1, 1, 5, 1, 5, 5)] * 2 == [each.numbers for each in shapes[:2]]
+        assert (64, 3.0, 7.0, 3.0, 7.0) == (len(c := shapes[2].numbers) // 2, min(c[::2]), max(c[::2]), min(c[1::2]), max(c[1::2]))
+        assert (5.0, 6.0, 2.0) == shapes[3].numbers
+        assert (1, 2, 4, 4) == shapes[4].numbers
+        assert (1, 1, 5, 1, 5, 5) == shapes[5].numbers
+
+    def test_a_long_outline_is_thinned_to_be_shown_and_not_to_be_counted(self):
+        corners = [n for at in range(1000) for n in (at / 100, at % 7)]
+        item = json.dumps([{"segmentation": [corners] * 60, "keypoints": [1, 2, 2] * 100}]).encode()
+        shown, whole = read(item, "json", 10, 10), read_over(item, "json", Frame(10, 10, most=10_000, digits=6))
+
+        assert [250] * 50 == [len(each.numbers) for each in shown[:-1]]
+        assert [2000] * 60 == [len(each.numbers) for each in whole[:-1]]
+        assert (240, 300) == (len(shown[-1].numbers), len(whole[-1].numbers))
+
+    def test_very_large_payloads_and_pictures_of_no_size_have_no_shapes(self):
+        small = b'[{"bbox": [1, 2, 3, 4]}]'
+        large = small + b" " * (4 << 20)
+
+        assert 1 == len(read(large[: 4 << 20], "json", 10, 10))
+        assert [] == read(large, "json", 10, 10) == read(small, "json", 0, 10) == read(small, "json", 10, 0)
+        assert 1 == len(read_over(large, "json", Frame(10, 10, most=1000)))

@@ -134,3 +134,143 @@ def test_colours_of_classes_are_told_apart_by_all_eyes(eyes):
 
     assert 24 <= apart(colours[1:11], eyes)
     assert 14 <= apart(colours[1:25], eyes)
+
+
+class TestLevels:
+    def test_values_are_spread_between_the_ends_of_the_window(self):
+        values = np.array([[0, 0.25, 0.5, 1, 2, -1]] * 8)
+        ramp = [0, 64, 128, 255, 255, 0]
+
+        assert [ramp] * 8 == tones.shade(values, "0…1", "grey")[0].tolist()
+        assert (tones.table("heat")[ramp]).tolist() == tones.shade(values, "0…1", "heat")[0][0].tolist()
+        assert [[0] * 6] * 8 == tones.shade(values, "1…1", "grey")[0].tolist()
+
+    def test_endless_values_are_the_ends_and_those_that_are_none_are_pink(self):
+        values = np.array([[0.0, 1.0, np.inf, -np.inf, np.nan]])
+
+        assert [[[0] * 3, [255] * 3, [255] * 3, [0] * 3, [*tones.BAD]]] == tones.shade(values, "", "grey")[0].tolist()
+        assert tones.Tone("auto", "grey", 0.0, 1.0, 1) == tones.shade(values)[1]
+
+    @pytest.mark.parametrize(
+        ("values", "window", "limits"),
+        [
+            (np.array([[3, 9]], np.uint8), "raw", (0, 255, 0)),
+            (np.array([[3, 9]], np.int16), "raw", (0, 65_535, 0)),
+            (np.array([[0.25, 0.5]]), "raw", (0, 1, 0)),
+            (np.array([[0.25, 1.5]]), "raw", (0.25, 1.5, 0)),
+            (np.array([[-0.25, 0.5, np.nan]]), "raw", (-0.25, 0.5, 1)),
+            (np.array([[np.nan, np.inf]]), "auto", (0, 1, 1)),
+            (np.array([[3, 9]]), "mine -1.5…2e2", (-1.5, 200, 0)),
+            (np.arange(399), "auto", (0, 398, 0)),
+            (np.arange(401), "auto", (2, 398, 0)),
+            (np.arange(401), "min–max", (0, 400, 0)),
+            (np.repeat([0, 5, 9], [1, 998, 1]), "auto", (0, 9, 0)),  # where the tails are all there is
+        ],
+    )
+    def test_the_limits_of_a_window(self, values, window, limits):
+        assert limits == tones.limits(values, window)
+
+    def test_what_was_done_is_said(self):
+        assert "numbers 0…3 as colours" == str(tones.Tone("raw", "ids", 0, 3))
+        assert "0 dark … 4 bright (auto, heat), 1,000 no number (pink)" == str(tones.Tone("auto", "heat", 1e-7, 4, 1000))
+        assert "-0.001 dark … 4 bright (auto, grey)" == str(tones.Tone("auto", "grey", -1e-3, 4))
+
+    def test_numbers_of_classes_are_told_where_nothing_else_is_asked_for(self):
+        mask = np.repeat(np.arange(4, dtype=np.int32), 64).reshape(16, 16)
+
+        assert tones.id_colours()[mask].tolist() == tones.shade(mask)[0].tolist()
+        assert tones.Tone("raw", "ids", 0, 3) == tones.shade(mask)[1]
+        assert "viridis" == tones.shade(mask, "auto", usual="viridis")[1].palette
+        assert ("raw", "grey") == ((grey := tones.shade(mask.astype(np.uint8), palette="grey")[1]).window, grey.palette)
+        assert tones.id_colours()[[[1, 255, 0]]].tolist() == tones.shade(np.array([[257, -1, 256]]), "", "ids")[0].tolist()
+
+
+class TestBands:
+    def test_four_bands_stay_where_they_are_of_eight_bits(self):
+        array = np.arange(16 * 16 * 4, dtype=np.uint8).reshape(16, 16, 4)
+
+        assert array.tolist() == tones.coloured(array)[0].tolist() == tones.coloured(array, "raw")[0].tolist()
+        assert (16, 16, 3) == tones.coloured(array.astype(np.int32))[0].shape
+        assert "0 dark … 254 bright (min–max, colours)" == str(tones.coloured(array, "min–max")[1])
+
+    def test_a_span_is_told_by_the_least_and_the_greatest(self):
+        def span(low: float, high: float, dtype: type = float) -> tuple[float, float, str]:
+            tone = tones.coloured(np.array([[[low, high, low]] * 2], dtype))[1]
+            return tone.low, tone.high, tone.window
+
+        assert (0, 1, "raw") == span(0.2, 1)
+        assert (0, 1, "raw") == span(-0.001, 1.001)
+        assert (-1, 1, "raw") == span(-0.5, 0.5)
+        assert (0, 255, "raw") == span(0, 64)
+        assert (0, 63.9, "auto") == span(0, 63.9)
+        assert (-1.5, 1, "auto") == span(-1.5, 1)
+        assert (0, 255, "raw") == span(0, 1, int)
+        assert (0, 256, "auto") == span(0, 256, int)
+
+    def test_a_pixel_with_a_band_that_is_no_number_is_pink(self):
+        array = np.full((2, 2, 3), 0.5)
+        array[0, 1, 2] = np.nan
+
+        assert [[[128] * 3, [*tones.BAD]], [[128] * 3] * 2] == tones.coloured(array, "0…1")[0].tolist()
+
+
+class TestMotion:
+    def test_the_direction_is_the_hue_and_the_length_how_strong_it_is(self):
+        flow = np.array([[[4, 0], [0, 4], [-4, 0], [2, 0], [0, 0], [np.nan, 0], [0, 1e9]]], np.float32)
+        shown, longest = tones.flow_colours(flow)
+
+        assert 4.0 == longest
+        assert [[255, 0, 0], [255, 128, 128], [255, 255, 255], [0, 0, 0], [0, 0, 0]] == shown[0, [0, 3, 4, 5, 6]].tolist()
+        assert [[132, 255, 0], [0, 255, 252]] == shown[0, [1, 2]].tolist()
+        assert 1.0 == tones.flow_colours(np.zeros((2, 2, 2)))[1]
+
+
+IDS = np.repeat(np.arange(3), 3)  # of eight pairs of neighbours six are equal
+
+
+@pytest.mark.parametrize(
+    ("array", "is_ids"),
+    [
+        (np.tile(IDS, (8, 1)), True),
+        (np.tile([0, 0, 0, 1, 1, 1, 2, 2, 3], (8, 1)), False),
+        (np.tile(IDS, (7, 1)), False),
+        (np.tile(IDS[:7], (10, 1)), False),
+        (np.tile(IDS, (8, 1)).astype(float), False),
+        (np.repeat(np.arange(40), 64).reshape(40, 64), True),
+        (np.repeat(np.arange(41), 64).reshape(41, 64), False),
+        (np.repeat([0, 99], 64).reshape(2, 64).repeat(8, 0), True),
+        (np.repeat([0, 100], 64).reshape(2, 64).repeat(8, 0), False),
+        (np.repeat([-1, 5], 64).reshape(2, 64).repeat(8, 0), False),
+        (np.repeat([0, 255], 64).reshape(2, 64).repeat(8, 0), False),
+        (np.repeat([5, 255], 64).reshape(2, 64).repeat(8, 0), True),
+        (np.full((9, 9), 5), False),
+    ],
+)
+def test_class_numbers_are_few_and_their_areas_even(array, is_ids):
+    assert is_ids is tones.is_ids(array)
+
+
+def test_colours_of_classes_stay_as_they_are():
+    colours = tones.id_colours()
+
+    assert [(26, 27, 32), (230, 159, 0), (86, 180, 233), (214, 214, 218)] == [tuple(colours[at].tolist()) for at in (0, 1, 2, 255)]
+    assert ["#1a1b20", "#e69f00", "#1a1b20", "#e69f00"] == [tones.id_colour(number) for number in (0, 1, 255, 256)]
+    assert [(68, 1, 84), (253, 231, 37)] == [tuple(tones.table("viridis")[at].tolist()) for at in (0, 255)]
+    assert [*range(256)] == tones.table("grey")[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("array", "counts", "low", "high"),
+    [
+        (np.array([True, False, True]), [1, 2], 0, 1),
+        (np.array([np.nan, np.inf]), [0], 0, 0),
+        (np.array([], np.uint8), [0], 0, 0),
+        (np.array([7, 7]), [2], 7, 7),
+        (np.array([2.5, 2.5]), [2, *[0] * 255], 2.5, 2.5),
+        (np.array([0, 255]), [1, *[0] * 254, 1], 0, 255),
+        (np.array([0, 256]), [1, *[0] * 254, 1], 0, 256),
+        (np.array([0.0, 1.0, 2.0]), [1, *[0] * 127, 1, *[0] * 126, 1], 0, 2),
+    ],
+)
+def test_values_are_counted_in_256_steps_or_one_by_one(array, counts, low, high):
+    assert (counts, low, high) == tones.histogram(array)

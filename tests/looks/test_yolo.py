@@ -53,3 +53,56 @@ def test_a_place_outside_of_the_picture_is_read_as_written_and_counted(place: st
 
 def test_a_long_file_is_read_whole():
     assert 5000 == len(yolo.lines("0 0.5 0.5 0.2 0.4\n" * 5000))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 0.5 0.5 0.2 1.5",
+        "0 0.5 0.5 0.2 1.6",  # three of four are like shares
+        "0 0.5 0.5 -1.5 -1.5",
+        "0 0.5 0.5 0.2 0.4 99",  # a score is none
+        "0 0.5 0.5 0.2 0.4 0.1 0.1 2 0.3 0.3 2",
+        "99999 0.5 0.5 0.2 0.4",
+    ],
+)
+def test_a_file_is_one_where_most_numbers_are_like_shares(text):
+    assert 1 == len(yolo.lines(text)) == len(yolo.lines(text, mostly=0))
+
+
+@pytest.mark.parametrize("text", ["0 0.5 0.5 1.6 1.6", "0 0.5 0.5 1.51 1.51", "0 0.1 0.1 0.5 0.1 9 9 9 9", "0 0.5 0.5 0.2 0.4 9 9 0 9 9 0"])
+def test_one_whose_numbers_are_not_is_read_where_that_is_asked_for(text):
+    assert (0, 1) == (len(yolo.lines(text)), len(yolo.lines(text, mostly=0)))
+
+
+@pytest.mark.parametrize("text", ["100000 0.5 0.5 0.2 0.4", "0 0.5 0.5 0.2"])
+def test_what_is_no_class_or_too_short_is_none(text):
+    assert [] == yolo.lines(text, mostly=0)
+
+
+@pytest.mark.parametrize(("place", "outside"), [("1.01", 0), ("1.011", 1), ("-0.01", 0), ("-0.011", 1)])
+def test_a_little_beyond_the_edge_is_the_edge(place, outside):
+    (box, outline) = yolo.lines(f"0 0.5 {place} 0.2 0.4 5\n1 0.1 0.1 {place} 0.1 0.5 0.5")
+
+    assert [outside, outside] == [box.outside, outline.outside]
+    assert [4, 6] == [len(box.shares), len(outline.shares)]
+    (pose,) = yolo.lines("0 0.5 0.5 0.2 0.4 0.45 0.4 2 0.55 0.6 1 0 0 7")
+    assert (10, 0) == (len(pose.shares), pose.outside)
+
+
+def test_a_count_of_numbers_that_fits_no_form_is_said_to_be_none():
+    kinds = {count: yolo.lines("0" + " 0.3" * count)[0].kind for count in range(4, 15)}
+
+    assert {
+        4: "box",
+        5: "box",
+        6: "outline",
+        7: "pose",
+        8: "outline",
+        9: "",
+        10: "outline",
+        11: "",
+        12: "outline",
+        13: "pose",
+        14: "outline",
+    } == kinds

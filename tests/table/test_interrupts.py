@@ -12,6 +12,7 @@ import pytest
 import tarviz
 from tarviz.commands.sql import sql
 from tarviz.model.errors import LimitError, UsageError
+from tarviz.table.interrupts import Interrupts, answered
 
 JOIN = "SELECT count(*) FROM records a, records b, records c, records d, records e WHERE a.n < b.n + c.n + d.n + e.n"  # hours
 MANY = [(f"k{at:04}", {"cls": b"%d" % (at % 7), "json": b'{"w": %d}' % at}) for at in range(3000)]
@@ -98,3 +99,63 @@ def test_csv_for_spreadsheets_holds_no_formulas(make, tmp_path: Path):
 
     assert b"txt\n'=HYPERLINK(1)\n-5\n" == (tmp_path / "safe.csv").read_bytes()
     assert b"txt\n=HYPERLINK(1)\n-5\n" == (tmp_path / "plain.csv").read_bytes()
+
+
+class TestAnswered:
+    def test_a_question_that_may_be_ended_runs_in_a_thread_of_its_own(self):
+        here: list[bool] = []
+
+        def ask(**more: object) -> None:
+            here.append(threading.current_thread() is answered(threading.current_thread, lambda: None, **more))
+
+        ask()
+        for more in ({}, {"stop": threading.Event()}, {"timeout": 20}):
+            thread = threading.Thread(target=ask, kwargs=more)
+            thread.start()
+            thread.join()
+
+        assert [False, True, False, False] == here
+
+    @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
+    def test_a_time_that_is_none_is_refused(self, timeout):
+        with pytest.raises(UsageError, match="a query cannot take"):
+            answered(lambda: 1, lambda: None, timeout)
+
+    def test_what_goes_wrong_is_raised_where_the_answer_is_waited_for(self):
+        with pytest.raises(ZeroDivisionError):
+            answered(lambda: 1 // 0, lambda: None)
+        assert 7 == answered(lambda: 7, lambda: None, 20)
+
+    @pytest.mark.parametrize(("hears", "times"), [(True, 1), (False, 2)])
+    def test_one_that_does_not_hear_is_interrupted_once_more(self, hears, times):
+        over, stop, calls = threading.Event(), threading.Event(), []
+        stop.set()
+
+        def interrupt() -> None:
+            calls.append(1)
+            if hears or len(calls) > 1:
+                over.set()
+
+        with pytest.raises(UsageError) as error:
+            answered(lambda: over.wait(60), interrupt, stop=stop)
+        assert ("E_STOPPED", times) == (error.value.code, len(calls))
+
+    def test_a_limit_of_time_is_kept_beside_a_wish_to_stop(self):
+        over = threading.Event()
+
+        with pytest.raises(LimitError, match=r"longer than 0\.1 s"):
+            answered(lambda: over.wait(60), over.set, 0.1, threading.Event())
+
+
+def test_questions_are_for_the_sake_of_the_innermost():
+    found, outer, inner = Interrupts(), threading.Event(), threading.Event()
+    with found.until(outer):
+        with found.until(inner):
+            assert inner is found.stop
+        assert outer is found.stop
+        found.look()
+        outer.set()
+        with pytest.raises(UsageError, match="stopped"):
+            found.look()
+    assert found.stop is None
+    found.look()

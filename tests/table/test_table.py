@@ -662,3 +662,56 @@ def test_what_shows_more_than_the_records_is_refused_in_our_words(make, query):
         table.sql(query)
     assert [(1, 1)] == table.sql("SELECT x, y FROM (SELECT txt FROM records) PIVOT (count(*) FOR txt IN ('x', 'y'))").fetchall()
     assert "key" in [row[0] for row in table.sql("DESCRIBE records").fetchall()]
+
+
+def test_columns_and_the_paths_inside_them_have_their_types(make):
+    table = tarviz.table(
+        make([("a", {"json": b'{"w": 1, "m": {"order": "x", "l": [1]}, "v": 1}', "a-b.cls": b"1"}), ("b", {"json": b'{"v": "x"}'})])
+    )
+    names = {"key": "VARCHAR", "shard": "VARCHAR", "n": "BIGINT", "size": "BIGINT"}
+    before = {"json.size": "BIGINT", "json": None, "json.bad": None, "json.checksum": None}
+    behind = {"a-b.cls.size": "BIGINT", "a-b.cls": None, "a-b.cls.checksum": None}
+    assert names | before | behind == table.columns
+
+    table.sql("SELECT json FROM records").fetchall()
+
+    made = {"json": 'STRUCT(w BIGINT, m STRUCT("order" VARCHAR, l BIGINT[]), v JSON)', "json.bad": "BOOLEAN"}
+    assert names | before | made | behind == table.columns
+    assert {
+        "key": "varchar",
+        "shard": "varchar",
+        "n": "bigint",
+        "size": "bigint",
+        "json.size": "bigint",
+        "json.w": "bigint",
+        'json.m."order"': "varchar",
+        "json.m.l": "list",
+        "json.v": "varchar",
+        "json.bad": "boolean",
+        "json.checksum": None,
+        '"a-b.cls.size"': "bigint",
+        '"a-b.cls"': None,
+        '"a-b.cls.checksum"': None,
+    } == table.leaves
+    assert ["json.v has values of two kinds: it is JSON"] == table.notes
+    assert {"json.v has values of two kinds: it is JSON": 1} == table.findings
+
+
+def test_records_are_taken_with_every_column_made_so_far(make):
+    table = tarviz.table([make(SIX), make(SIX[:2], "b.tar")])
+    table.sql("SELECT cls FROM records").fetchall()
+    found = table.taken(np.array([1, 0, 0], np.int32), np.array([1, 5, 0]))
+
+    assert ["a/0", "b/5", "a/1"] == found.column("key").to_pylist()
+    assert [3, None, 1] == found.column("cls").to_pylist()
+    assert "json" not in found.column_names
+    assert "cls.size" in found.column_names
+
+
+def test_what_is_near_a_name_is_found_in_columns_and_paths(make):
+    table = tarviz.table(make([("a", {"json": b'{"width": 1, "meta": {"source": "x"}}', "jpg": picture(4, 4)})]))
+    table.sql("SELECT json FROM records").fetchall()
+
+    assert "json.width" == table.nearest("json.widht")[0]
+    assert ["json.meta.source"] == table.nearest("sourc")
+    assert [] == table.nearest("qqqq")

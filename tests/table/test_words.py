@@ -103,3 +103,17 @@ def test_both_sides_are_folded_alike_at_every_door(make, monkeypatch, sought, he
 def test_what_is_no_text_is_refused(make):
     with pytest.raises(UsageError, match="5 is no text"):
         tarviz.table(make([("a", {"txt": b"boat"})])).search(5)
+
+
+def test_texts_too_large_to_be_held_are_looked_through_where_they_lie(make, monkeypatch):
+    path = make([("a", {"txt": b"a boat", "cls": b"7"}), ("b", {"caption": b"boat at sea", "txt": b"boats"}), ("boat", {"cls": b"cat"})])
+
+    def found() -> list[object]:
+        table = tarviz.table(path)
+        ask = [table.search(text) for text in ("boat", "cat", "7", "boat sea", "key:boat")]
+        return [(each.n.tolist(), each.score.tolist()) for each in ask]
+
+    expected = [([0, 2, 1], [1, 1, 1]), ([2], [1]), ([], []), ([1], [2]), ([2], [1])]
+    assert expected == found()
+    monkeypatch.setattr(words, "_SHARE", 1 << 60)
+    assert expected == found()

@@ -6,10 +6,11 @@ import struct
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta
+from tarviz.viewers import Meta, Note
 
 
 class TestBytes(ViewerTests):
@@ -27,3 +28,39 @@ class TestBytes(ViewerTests):
         panel = viewers.view(struct.pack("<4f", 1, 2, 3, 4), Meta("bin", options={"numbers": "<f4"}))
 
         assert (1.0, 2.0, 3.0, 4.0) == panel.blocks[0].series[0][1]
+
+    @pytest.mark.parametrize(
+        ("head", "what"),
+        [
+            (b"PK\x03\x04", "a ZIP archive"), (b"\x7fELF", "an ELF program"), (b"#!/bin/sh", "a script"),
+            (bytes(257) + b"ustar", "a tar archive"), (bytes(256) + b"ustar", ""), (b"\0\xff", ""),
+        ],
+    )  # fmt: skip
+    def test_what_it_begins_like_is_said(self, head, what):
+        blob = head + bytes(600)
+        panel = self.panel("bin", blob)
+
+        assert f"{len(blob)} bytes{', ' * bool(what)}{what}" == panel.summary
+        assert ([f"It begins like {what}."] if what else []) == [block.text for block in panel.blocks if isinstance(block, Note)]
+        assert f"{len(blob)} bytes{', ' * bool(what)}{what}\n{blob[:24].hex(' ')}" == viewers.tile(blob, Meta("bin"))
+
+    def test_nothing_is_said_to_be_nothing(self):
+        panel = self.panel("bin", b"")
+
+        assert ("0 bytes", [Note("The member is empty, 0 bytes.", "warn")]) == (panel.summary, panel.blocks)
+
+    def test_stretches_of_256_bytes_or_more_have_an_entropy(self):
+        assert ["Hex"] == [type(block).__name__ for block in self.panel("bin", bytes(511)).blocks]
+        plot = self.panel("bin", bytes(range(256)) + bytes(256)).blocks[0]
+        assert (("bits per byte", (8.0, 0.0)),) == plot.series
+        assert 128 == len(self.panel("bin", bytes(range(256)) * 400).blocks[0].series[0][1])
+
+    def test_so_many_numbers_are_shown_as_there_are_whole_ones(self):
+        values = dict(viewers.view(bytes(range(7)), Meta("bin", options={"numbers": ">i2"})).blocks[0].series)
+        many = viewers.view(bytes(9000), Meta("bin", options={"numbers": "uint8"})).blocks[0]
+
+        assert {">i2": (1.0, 515.0, 1029.0)} == values
+        assert ("first 2000 values", 2000) == (many.label, len(many.series[0][1]))
+        assert [("numbers", "nonsense")] == [
+            (one.name, one.value) for one in viewers.view(b"x", Meta("bin", options={"numbers": "nonsense"})).controls
+        ]

@@ -77,3 +77,15 @@ class TestScans:
             random.bytes(16_000),
         ):
             assert points.of_scan(blob) is None
+
+
+def test_a_table_without_places_is_not_drawn():
+    error = viewers.view(ply("ascii").replace(b" x\n", b" u\n"), Meta("ply")).error
+
+    assert error is not None
+    assert "E_NOT_SHOWN" == error.code
+    assert "which are no places x, y, z" in error.message
+    assert [viewers.view(SCAN.tobytes(), Meta("velodyne.bin", options={"as": way})).controls[0].value for way in ("lines", "numbers")] == [
+        "lines",
+        "numbers",
+    ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import pytest
+
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
 from tarviz.viewers import Meta, Plot
@@ -29,3 +31,44 @@ class TestCls(ViewerTests):
 
         assert ("place by frequency", "400 of 400 classes") in panel.facts
         assert [None] == [block.mark for block in panel.blocks if isinstance(block, Plot)]
+
+    @pytest.mark.parametrize(
+        ("blob", "number"),
+        [
+            (b"9223372036854775807", 9223372036854775807), (b"-9223372036854775808", -9223372036854775808), (b"9223372036854775808", None),
+            (b"-9223372036854775809", None), (b" 5 ".ljust(64), 5), (b" 5 ".ljust(65), None), (b"1_0", None),
+            ("٣".encode(), None), (b"", None),
+        ],
+    )  # fmt: skip
+    def test_a_number_is_decimal_and_within_64_bits(self, blob, number):
+        panel = viewers.view(blob, Meta("count"))
+
+        assert (None if number is None else str(number)) == dict(panel.facts).get("class")
+        assert (number is None) is (panel.error is not None)
+
+    @pytest.mark.parametrize(("number", "name"), [(b"0", "0 cat"), (b"1", "1 dog"), (b"2", "2"), (b"-1", "-1")])
+    def test_a_number_beyond_the_names_has_none(self, number, name):
+        assert name == viewers.view(number, Meta("cls", options={"classes": ["cat", "dog"]})).summary
+
+    @pytest.mark.parametrize(
+        ("ext", "blob", "is_shown"),
+        [
+            ("cls", b"cat", True), ("cls", b"c" * 1000, True), ("cls", b"c" * 1001, False), ("cls", b"?", False), ("cls", b"c\0", False),
+            ("label", b"? " * 900, True), ("id", b"\xff", True),
+        ],
+    )  # fmt: skip
+    def test_a_name_in_the_place_of_a_number_is_shown(self, ext, blob, is_shown):
+        panel = viewers.view(blob, Meta(ext))
+
+        assert is_shown is (panel.error is None)
+        if is_shown:
+            assert blob.decode("utf-8", "replace").strip()[:80] == panel.summary
+
+    def test_the_last_class_that_is_drawn_is_marked(self):
+        counts = {str(number): 1000 - number for number in range(400)}
+        marks = [viewers.view(b"%d" % number, Meta("cls", options={"histogram": counts})).blocks[1].mark for number in (0, 255, 256)]
+
+        assert [0, 255, None] == marks
+        panel = viewers.view(b"777", Meta("cls", options={"histogram": counts}))
+        assert ("records of this class", f"0 of {sum(counts.values()):,} sampled") == panel.facts[-1]
+        assert 256 == len(panel.blocks[1].series[0][1])

@@ -9,7 +9,9 @@ from typing import ClassVar
 
 import pytest
 
+from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
+from tarviz.viewers import Meta
 from tests.viewers.payloads import encoded
 
 
@@ -40,3 +42,30 @@ class TestCompressed(ViewerTests):
 
     def test_nothing_is_unpacked_twice(self):
         assert "twice compressed" in self.panel("txt.gz.gz", gzip.compress(gzip.compress(b"text"))).summary
+
+    def test_a_tile_is_that_of_what_is_inside(self):
+        assert "text" == viewers.tile(self.good["txt.xz"], Meta("txt.xz"))
+        assert "gzip, twice compressed" == viewers.tile(gzip.compress(bz2.compress(b"text")), Meta("txt.bz2.gz"))
+        assert viewers.tile(self.good["png.gz"], Meta("png.gz")).startswith(b"\x89PNG")
+
+    @pytest.mark.parametrize(
+        ("name", "packed"), [("gzip", gzip.compress(b"text")), ("bzip2", bz2.compress(b"text")), ("xz", lzma.compress(b"text"))]
+    )
+    def test_members_one_behind_the_other_are_one_and_other_bytes_behind_them_are_left(self, name, packed):
+        assert f"{name}: 8 characters, 1 line" == self.panel("txt.gz", packed * 2).summary
+        assert f"{name}: 4 characters, 1 line" == self.panel("txt.gz", packed + b"\0other").summary
+
+    @pytest.mark.parametrize(
+        ("name", "packed"),
+        [("gzip", gzip.compress(b"text" * 99)), ("bzip2", bz2.compress(b"text" * 99)), ("xz", lzma.compress(b"text" * 99))],
+    )
+    def test_what_is_cut_short_or_damaged_is_told_of_the_field(self, name, packed):
+        cut, damaged = self.panel("txt.gz", packed[:-4]), self.panel("txt.gz", packed[:20] + b"\xff\xff" + packed[22:])
+
+        assert cut.summary.startswith(f"E_DECODE: .txt.gz is damaged: the {name} stream ends early")
+        assert "E_DECODE" == damaged.error.code
+        assert "E_DECODE: .gz is not compressed by gzip, bzip2, xz or zstd." == self.panel("gz", b"plain").summary
+
+    def test_what_grows_a_thousand_times_is_refused_from_a_mebibyte_on(self):
+        assert "gzip: 65536 characters, 1 line (first 64 kB)" == self.panel("txt.gz", gzip.compress(b"x" * (1 << 20))).summary
+        assert self.panel("txt.gz", gzip.compress(b"x" * (3 << 20))).summary.startswith("E_LIMIT")

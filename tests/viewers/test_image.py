@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 import sys
+import zlib
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +13,9 @@ import pytest
 from PIL import Image
 
 from tarviz import viewers
+from tarviz.looks import tones
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta
+from tarviz.viewers import Meta, Panel, image
 from tests.viewers.payloads import LOCKED_PDF, encoded, exr_of, pdf_of
 
 
@@ -194,3 +197,136 @@ def saved_as(values, kind):
 
 def pixels(data):
     return np.asarray(Image.open(io.BytesIO(data)))
+
+
+def flat(width: int, height: int, mode: str = "RGB", kind: str = "PNG") -> bytes:
+    out = io.BytesIO()
+    Image.new(mode, (width, height), (9, 9, 9, 9)[: len(mode)] if len(mode) > 1 else 9).save(out, kind)
+    return out.getvalue()
+
+
+class TestTile:
+    @pytest.mark.parametrize(
+        ("width", "height", "mode", "kind"),
+        [
+            (96, 96, "RGB", "PNG"), (97, 96, "RGB", "JPEG"), (2, 4608, "RGB", "JPEG"), (160, 57, "RGB", "PNG"), (160, 58, "RGB", "JPEG"),
+            (150, 150, "RGBA", "PNG"), (400, 300, "RGBA", "PNG"), (400, 300, "RGB", "JPEG"), (400, 300, "LA", "PNG"),
+        ],
+    )  # fmt: skip
+    def test_small_and_clear_ones_lose_nothing(self, width, height, mode, kind):
+        tile = Image.open(io.BytesIO(viewers.tile(flat(width, height, mode), Meta("png"))))
+        scale = min(1, 160 / max(width, height))
+
+        assert kind == tile.format
+        assert (max(1, round(width * scale)), round(height * scale)) == tile.size
+
+    def test_class_numbers_have_the_colours_of_the_whole(self):
+        mask = np.repeat(np.repeat(np.arange(4, dtype=np.uint8).reshape(2, 2), 100, axis=0), 100, axis=1)
+        tile = pixels(viewers.tile(saved_as(mask, "PNG"), Meta("seg.png"), 50))
+        colours = tones.id_colours()[:4].tolist()
+
+        assert (50, 50) == tile.shape[:2]
+        assert all(
+            np.abs(tile[y, x].astype(int) - colours[number]).max() < 12
+            for number, (y, x) in enumerate([(9, 9), (9, 40), (40, 9), (40, 40)])
+        )
+
+
+def png_of(width: int, height: int) -> bytes:
+    """The header of a PNG of that size, and no pixels."""
+    head = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = [struct.pack(">I", 13) + head + struct.pack(">I", zlib.crc32(head))]
+    chunks += [struct.pack(">I", 0) + name + struct.pack(">I", zlib.crc32(name)) for name in (b"IDAT", b"IEND")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(chunks)
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "said"),
+    [
+        (8000, 8000, "E_DECODE"),
+        (8000, 8001, "E_IMAGE_TOO_LARGE: 8000×8001, 64 million pixels are more than is decoded (64 million)."),
+        (10_000, 10_000, "E_IMAGE_TOO_LARGE: 10000×10000, 100 million pixels are more than is decoded (64 million)."),
+        (20_000, 20_000, "E_IMAGE_TOO_LARGE: 400 million pixels are more than is decoded (64 million)."),
+    ],
+)
+def test_a_very_large_picture_is_refused_by_its_header(width, height, said):
+    assert viewers.view(png_of(width, height), Meta("png")).summary.startswith(said)
+    assert ((0, 0) if "TOO_LARGE" in said else (width, height)) == viewers.picture_size(png_of(width, height), "png")
+
+
+class TestHistogram:
+    def test_every_band_is_counted(self):
+        plot = viewers.view(flat(10, 10, "RGBA"), Meta("png")).blocks[1]
+
+        assert ("values 0…255", ["red", "green", "blue"]) == (plot.label, [name for name, _ in plot.series])
+        assert all((100.0, 100.0) == (values[9], sum(values)) for _, values in plot.series)
+        assert ["grey"] == [name for name, _ in viewers.view(flat(10, 10, "L", "JPEG"), Meta("jpg")).blocks[1].series]
+        assert ["red", "green", "blue"] == [name for name, _ in viewers.view(encoded("GIF", mode="P"), Meta("gif")).blocks[1].series]
+
+    @pytest.mark.parametrize(("width", "counted"), [(2000, 4_000_000), (2001, 1_001_000)])
+    def test_of_a_large_picture_every_other_pixel(self, width, counted):
+        plot = viewers.view(flat(width, 2000, kind="BMP"), Meta("bmp")).blocks[1]
+
+        assert counted == sum(plot.series[0][1])
+
+
+class TestPlanes:
+    def test_bands_motion_and_colours_are_chosen(self):
+        array = np.stack([np.full((4, 6), at, np.float32) for at in range(5)], axis=2)
+        seen = {}
+        for bands in (1, 2, 3, 4, 5):
+            panel = Panel("")
+            image.planes(array[:, :, :bands], Meta(), panel)
+            seen[bands] = [(control.name, control.value, control.high, control.choices[:2]) for control in panel.controls]
+
+        window, palette = ("window", "auto", 0, ("auto", "min–max")), ("palette", "grey", 0, ("grey", "viridis"))
+        assert {
+            1: [window, palette],
+            2: [("as", "motion", 0, ("motion", "bands"))],
+            3: [("as", "colours", 0, ("colours", "bands")), window],
+            4: [("as", "colours", 0, ("colours", "bands")), window],
+            5: [("as", "bands", 0, ("bands", "colours")), ("band", 0, 4, ()), window, palette],
+        } == seen
+
+    def test_whole_numbers_of_two_bands_are_no_motion(self):
+        panel = Panel("")
+        image.planes(np.zeros((4, 6, 2), np.uint8), Meta(options={"band": 9}), panel)
+
+        assert [("band", 1, 1), ("window", "raw", 0), ("palette", "grey", 0)] == [(one.name, one.value, one.high) for one in panel.controls]
+
+    @pytest.mark.parametrize(("width", "step"), [(2048, 1), (2049, 2)])
+    def test_a_wide_one_is_seen_every_other_pixel(self, width, step):
+        panel = Panel("")
+        image.planes(np.zeros((3, width, 3), np.uint8), Meta(), panel)
+
+        assert -(-width // step) == panel.blocks[0].width
+        assert "as it is" + (", every 2th pixel" if step > 1 else "") == panel.blocks[0].label
+
+    @pytest.mark.parametrize(
+        ("dtype", "sent"),
+        [
+            ("u1", "uint8"),
+            ("?", "uint8"),
+            ("u2", "uint16"),
+            ("i1", "int32"),
+            ("i4", "int32"),
+            ("u4", "float32"),
+            ("i8", "float32"),
+            ("f2", "float32"),
+        ],
+    )
+    def test_values_are_sent_as_a_browser_has_them(self, dtype, sent):
+        panel = Panel("")
+        image.numbers(np.array([[0, 1], [1, 0]], dtype), Meta(options={"palette": "heat"}), panel)
+        block = panel.blocks[0]
+
+        assert (sent, 1) == (block.dtype, block.step)
+        assert [0, 1, 1, 0] == np.frombuffer(block.values, sent).tolist()
+
+    @pytest.mark.parametrize(("height", "step"), [(1024, 1), (1025, 2)])
+    def test_of_very_many_values_every_so_manyth_is_sent(self, height, step):
+        panel = Panel("")
+        image.numbers(np.zeros((height, 1024), np.uint16), Meta(), panel)
+
+        assert step == panel.blocks[0].step
+        assert 2 * (1024 // step) * -(-height // step) == len(panel.blocks[0].values)

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta
+from tarviz.viewers import Meta, Table, Text, npy
 from tests.viewers.payloads import saved, tenbin, zipped
 
 
@@ -131,3 +131,115 @@ class TestNpy(ViewerTests):
 def shown_as(blob: bytes, ext: str) -> str:
     (control,) = (one for one in viewers.view(blob, Meta(ext)).controls if one.name == "as")
     return control.value
+
+
+class TestForms:
+    @pytest.mark.parametrize(
+        ("shape", "dtype", "name", "ways"),
+        [
+            ((9,), "f4", "npy", ["lines", "numbers"]),
+            ((9, 2), "f4", "npy", ["picture", "lines", "numbers"]),
+            ((30, 2), "f4", "npy", ["lines", "picture", "numbers"]),
+            ((30, 2), "i4", "npy", ["picture", "lines", "numbers"]),
+            ((30, 3), "f4", "npy", ["lines", "cloud", "picture", "numbers"]),
+            ((30, 7), "f4", "lidar.npy", ["cloud", "lines", "picture", "numbers"]),
+            ((9, 64), "f4", "npy", ["picture", "lines", "numbers"]),
+            ((9, 65), "f4", "npy", ["picture", "numbers"]),
+        ],
+    )
+    def test_an_array_may_be_shown_in_several_ways(self, shape, dtype, name, ways):
+        assert ways == npy.forms(np.zeros(shape, dtype), name)
+
+    @pytest.mark.parametrize(
+        ("shape", "dtype", "seen"),
+        [
+            ((8, 8, 3), "u1", (8, 8, 3)), ((8, 8, 4), "f4", (8, 8, 4)), ((7, 8, 3), "u1", None), ((8, 8, 5), "u1", None),
+            ((8, 8), "u1", None),
+            ((3, 8, 9), "u1", (8, 9, 3)), ((4, 9, 8), "i2", (9, 8, 4)), ((3, 8, 7), "u1", None), ((2, 3, 8, 9), "u1", (2, 8, 9, 3)),
+            ((8, 8, 3), "?", None), ((8, 8, 3), "c8", None), ((5, 8, 8), "u1", None),
+        ],
+    )  # fmt: skip
+    def test_three_or_four_channels_are_colours_first_or_last(self, shape, dtype, seen):
+        array, colour = npy.in_colour(np.zeros(shape, dtype))
+
+        assert (seen or shape, seen is not None) == (array.shape, colour)
+
+    @pytest.mark.parametrize(
+        ("array", "facts"),
+        [
+            (np.array([3, 1, 2], np.uint8), [("min", "1"), ("max", "3"), ("mean", "2")]),
+            (np.array([1.5, np.nan]), [("min", "1.5"), ("max", "1.5"), ("mean", "1.5"), ("NaN", "1")]),
+            (np.array([np.nan]), [("min", "nan"), ("max", "nan"), ("mean", "nan"), ("NaN", "1")]),
+            (np.array([1 + 5j, 3]), [("min", "1"), ("max", "3"), ("mean", "2"), ("NaN", "0")]),
+            (np.array([True, False]), [("min", "0"), ("max", "1"), ("mean", "0.5")]),
+            (np.array(["a"]), []),
+            (np.zeros(0), []),
+        ],
+    )
+    def test_its_numbers_are_summed_up(self, array, facts):
+        assert facts == npy.statistics(array)
+
+
+class TestDrawn:
+    def test_the_middle_of_what_has_more_axes_is_seen_first(self):
+        volume = np.arange(5 * 4 * 3, dtype=float).reshape(5, 4, 3)
+        panel = viewers.view(saved(volume), Meta("npy"))
+
+        assert [("slice", 2, 4)] == [(one.name, one.value, one.high) for one in panel.controls if one.name == "slice"]
+        assert "24 dark … 35 bright (auto, viridis)" == panel.blocks[0].label
+        assert (3, 4) == Image.open(io.BytesIO(viewers.tile(saved(volume), Meta("npy")))).size
+
+    @pytest.mark.parametrize(
+        ("array", "text"),
+        [
+            (np.float64(3), "float64[]\n[3.0]"),
+            (np.arange(3), "int64[3]\n[0, 1, 2]"),
+            (np.array(["a", "b"] * 9), "<U1[18]\n" + str(["a", "b"] * 4)),
+            (np.zeros((0, 3)), "float64[0, 3]\n[]"),
+        ],
+    )
+    def test_what_is_no_picture_is_a_text_in_a_tile(self, array, text):
+        assert text == viewers.tile(saved(array), Meta("npy"))
+
+    def test_a_large_array_is_made_small_and_an_empty_archive_is_empty(self):
+        assert (80, 80) == Image.open(io.BytesIO(viewers.tile(saved(np.zeros((160, 160))), Meta("npy"), 96))).size
+        assert (96, 96) == Image.open(io.BytesIO(viewers.tile(saved(np.zeros((96, 96))), Meta("npy"), 96))).size
+        assert (17, 67) == Image.open(io.BytesIO(viewers.tile(saved(np.zeros((200, 50))), Meta("npy"), 96))).size
+        assert "empty" == viewers.tile(zipped(), Meta("npz"))
+        assert "no arrays" == viewers.view(zipped(), Meta("npz")).summary
+
+    @pytest.mark.parametrize(
+        ("count", "kind", "label"),
+        [(2000, "lines", "2000 values"), (2001, "envelope", "2001 values, lowest and highest of each thousandth")],
+    )
+    def test_a_long_line_is_its_extremes(self, count, kind, label):
+        plot = viewers.view(saved(np.arange(count)), Meta("npy")).blocks[0]
+
+        assert (kind, label) == (plot.kind, plot.label)
+        assert [0.0, count - 1.0] == [plot.series[0][1][0], plot.series[-1][1][-1]]
+
+    def test_steps_are_thinned_and_their_columns_summed_up(self):
+        plot, table = viewers.view(saved(np.arange(8000.0).reshape(4000, 2)), Meta("npy")).blocks
+        (few, _, _) = viewers.view(saved(np.arange(100.0).reshape(50, 2)), Meta("npy")).blocks
+
+        assert ("4000 rows, every 2th", 2000) == (plot.label, len(plot.series[0][1]))
+        assert "50 rows" == few.label
+        assert (("column", "min", "max", "mean"), (("0", "0", "7998", "3999"), ("1", "1", "7999", "4000"))) == (table.columns, table.rows)
+
+    @pytest.mark.parametrize(("count", "written"), [(256, True), (257, False)])
+    def test_a_small_array_is_written_out(self, count, written):
+        assert written is any(isinstance(block, Text) for block in viewers.view(saved(np.arange(count)), Meta("npy")).blocks)
+
+    def test_numbers_and_records_are_rows(self):
+        (table,) = viewers.view(saved(np.arange(300 * 40.0).reshape(300, 40)), Meta("npy", options={"as": "numbers"})).blocks
+        (records,) = viewers.view(self_of("rows.npy"), Meta("npy")).blocks
+
+        assert ((200, 33), tuple(range(33))) == ((len(table.rows), len(table.rows[0])), table.right)
+        assert (("", "0", "1"), ("1", "40", "41")) == (table.columns[:3], table.rows[1][:3])
+        assert Table(("a", "b"), (("1", "2.0"),)) == records
+        assert "The array is empty." == viewers.view(self_of("empty.npy"), Meta("npy")).blocks[0].text
+        assert "3.0" == viewers.view(self_of("scalar.npy"), Meta("npy")).blocks[0].text
+
+
+def self_of(name: str) -> bytes:
+    return TestNpy.good[name]

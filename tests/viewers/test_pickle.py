@@ -11,7 +11,7 @@ from typing import ClassVar
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
 from tarviz.viewers import Meta
-from tarviz.viewers.pickle import opcodes
+from tarviz.viewers.pickle import claims, opcodes
 
 
 class Canary:
@@ -44,3 +44,16 @@ class TestPickle(ViewerTests):
             archive.writestr("model/data.pkl", b"x")
 
         assert (("model/data.pkl", "1"),) == self.panel("pth", out.getvalue()).blocks[1].rows
+
+    def test_what_may_be_a_pickle_is_told_by_its_first_bytes(self):
+        begins = [b"\x80\x02}", b"\x80\x05\x95", b"\x80\x06\x95", b"\x80\x01}", b"\x80\x02", b"\x80\x04a", b"\x81\x04}"]
+
+        assert [True, True, False, False, False, False, False] == [claims(head) for head in begins]
+
+    def test_a_damaged_archive_is_said_to_be_one(self):
+        (_, note, _) = self.panel("pt", b"PK\x03\x04 cut").blocks
+
+        assert ("warn", True) == (note.tone, note.text.startswith("A damaged zip file: "))
+        assert ["hide", "show"] == [
+            viewers.view(b"\x80\x04.", Meta("pkl", options=options)).controls[0].value for options in ({}, {"opcodes": "show"})
+        ]

@@ -6,13 +6,14 @@ import io
 import json
 import os
 import warnings
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
 
 from tarviz import viewers
-from tarviz.model.errors import UsageError
-from tarviz.viewers import Meta
+from tarviz.model.errors import DataError, TarvizWarning, UsageError
+from tarviz.viewers import Meta, registry
 from tarviz.viewers.html import field, text
 from tests.conftest import DATA
 
@@ -86,3 +87,66 @@ def test_every_hostile_payload_is_shown_or_refused(name, monkeypatch):
         for member, begin in expected.items():
             assert seen[member].summary.startswith(begin), (member, seen[member].summary)
         assert "still readable" in str(seen["last.txt"])
+
+
+class TestText:
+    @pytest.mark.parametrize(
+        ("head", "viewer"),
+        [
+            (b"a\tb\r\n\f\x1b[0m", "text"),
+            (b"a\0b", "bytes"),
+            (b"a\x08b", "bytes"),
+            ("é".encode()[:1], "bytes"),
+            (b"a" * 4095 + "é".encode(), "text"),
+            (b"a" * 4094 + "€".encode(), "text"),
+            (b"a" * 4090 + b"\xff" + b"a" * 9, "bytes"),
+            (b"a" * 4092 + b"\xff" + b"a" * 9, "bytes"),
+        ],
+    )
+    def test_bytes_of_no_known_name_are_text_where_they_read_so(self, head, viewer):
+        assert viewer == viewers.choose("unknown", head)
+
+    def test_the_last_two_parts_of_a_name_come_before_the_last(self):
+        assert ["volume", "compressed", "cloud", "bytes"] == [
+            viewers.choose(ext) for ext in ("T1.NII.GZ", "txt.gz", "a.velodyne.bin", "bin")
+        ]
+
+
+class TestForeign:
+    """Viewers of other packages, here as modules of ours."""
+
+    @pytest.fixture
+    def plugin(self, monkeypatch):
+        def add(name: str, **attributes: object) -> None:
+            monkeypatch.setitem(registry._modules(), name, SimpleNamespace(**attributes))
+            registry._by_extension.cache_clear()
+
+        yield add
+        registry._by_extension.cache_clear()
+
+    def test_one_without_a_tile_has_its_summary_in_the_grid(self, plugin):
+        plugin("mine", EXTENSIONS=("mine",), view=lambda blob, meta: viewers.Panel(f"{len(blob)} of mine"))
+
+        assert "3 of mine" == viewers.tile(b"abc", Meta("mine"))
+        assert ("3 of mine", "mine") == ((panel := viewers.view(b"abc", Meta("mine"))).summary, panel.viewer)
+
+    def test_what_it_raises_is_a_note(self, plugin):
+        def broken(blob: object, meta: object, size: int = 0) -> None:
+            raise ZeroDivisionError("no")
+
+        plugin("mine", EXTENSIONS=("mine",), view=broken, tile=broken)
+        panel = viewers.view(b"abc", Meta("mine"))
+
+        assert "E_DECODE: .mine cannot be decoded (ZeroDivisionError: no)." == panel.summary
+        assert ("bad", [("size", "3 bytes")]) == (panel.blocks[0].tone, panel.facts)
+        with pytest.raises(DataError, match="ZeroDivisionError"):
+            viewers.tile(b"abc", Meta("mine"))
+
+    def test_of_two_for_one_extension_the_first_by_name_has_it_with_a_warning(self, plugin, monkeypatch):
+        plugin("zzz", EXTENSIONS=("npy",), view=lambda blob, meta: viewers.Panel("mine"))
+
+        with pytest.warns(TarvizWarning, match=r"W_PLUGIN the viewers npy and zzz both show \.npy; npy does"):
+            assert "npy" == viewers.choose("npy")
+        monkeypatch.setenv("TARVIZ_OVERRIDE", "viewers.zzz")
+        registry._by_extension.cache_clear()
+        assert "zzz" == viewers.choose("npy")

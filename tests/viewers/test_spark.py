@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tarviz.looks import tones
 from tarviz.viewers.spark import sparkline
 
 
@@ -49,3 +50,22 @@ def test_each_line_has_a_colour_of_its_own():
         drawn = np.asarray(image)
 
     assert 2 == len(np.unique(drawn[drawn[:, :, 3] > 0], axis=0))
+
+
+def test_a_column_goes_from_where_the_one_before_ended_to_its_own_value():
+    with Image.open(io.BytesIO(sparkline(np.array([0.0, 1.0, 2.0, 3.0]), 8))) as image:
+        drawn = np.asarray(image)
+    rows = ["".join("#" if pixel[3] else "." for pixel in row[::2]) for row in drawn]
+
+    assert ["...#", "...#", "..##", "..##", ".##.", "###.", "##..", "...."] == rows
+    assert [[0, 0, 0, 0], [31, 119, 180, 255]] == np.unique(drawn.reshape(-1, 4), axis=0).tolist()
+    assert np.array_equal(drawn[:, ::2], drawn[:, 1::2])
+
+
+def test_lines_have_the_colours_of_classes_and_the_later_are_over_the_earlier():
+    with Image.open(io.BytesIO(sparkline(np.array([[0.0, 9.0, 0.0]] * 50), 20))) as image:
+        drawn = np.asarray(image)
+    colours = [[*colour, 255] for colour in tones.id_colours()[[2, 3]].tolist()]
+
+    assert colours == [drawn[1, 0].tolist(), drawn[18, 0].tolist()]
+    assert [0, 1, 17, 18] == np.flatnonzero(drawn[:, 0, 3]).tolist()

@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import pytest
 
+from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Table
+from tarviz.viewers import Meta, Table
 
 
 class TestText(ViewerTests):
@@ -42,3 +43,27 @@ class TestText(ViewerTests):
         assert Table(("id", "name"), (("1", "cat"), ("2", "dog")), (0,)) == panel.blocks[0]
         assert "id,name\n1,cat\n2,dog\n" == panel.blocks[1].text
         assert ["Text"] == [type(block).__name__ for block in self.panel("csv", b"a,b\n1\n").blocks]
+
+    @pytest.mark.parametrize(
+        ("text", "lines"),
+        [("", "0 characters, 0 lines"), ("a", "1 characters, 1 line"), ("a\n", "2 characters, 1 line"), ("a\nb", "3 characters, 2 lines")],
+    )
+    def test_characters_and_lines_are_counted(self, text, lines):
+        assert lines == self.panel("txt", text.encode()).summary
+
+    def test_64_kibibytes_are_shown_and_no_half_character(self):
+        whole, more = self.panel("txt", b"a" * 65_535 + b"\n"), self.panel("txt", b"a" * 65_535 + "é".encode())
+
+        assert (1, "65536 characters, 1 line") == (len(whole.blocks), whole.summary)
+        assert "65535 characters, 1 line (first 64 kB)" == more.summary
+        assert [("encoding", "UTF-8"), ("lines", "1+")] == more.facts
+        assert "Cut: the first 65,536 of 65,537 bytes are shown." == more.blocks[1].text
+        assert ("encoding", "not UTF-8 (byte 2), read as Latin-1") == self.panel("txt", b"ab\xc3").facts[0]
+
+    def test_a_large_svg_is_text_alone(self):
+        assert ("image/svg+xml", b"<svg>") == ((text := self.panel("txt", b"<svg>").blocks[0]).preview, bytes(text.data))
+        assert ("", b"") == ((text := self.panel("svg", b"<svg>" + b" " * 65_536).blocks[0]).preview, text.data)
+
+    def test_a_tile_is_the_first_200_characters(self):
+        assert "x" * 200 == viewers.tile(b"  " + b"x" * 900, Meta("txt"), 96)
+        assert "é" * 200 == viewers.tile("é".encode() * 900, Meta("txt"), 96)

@@ -44,11 +44,8 @@ def _jpeg(data: bytes, size: int) -> Found:
             return None
         marker = data[at + 1]
         if marker in _SOF:
-            return (
-                data[at + 7] << 8 | data[at + 8],
-                data[at + 5] << 8 | data[at + 6],
-                _JPEG_MODES.get(data[at + 9], "?"),
-            )
+            height, width, bands = struct.unpack_from(">HHB", data, at + 5)
+            return width, height, _JPEG_MODES.get(bands, "?")
         if marker == 0xFF:
             at += 1
         elif marker == 0xDA or marker == 0xD9:
@@ -77,11 +74,8 @@ def _webp(data: bytes) -> Found:
         bits = int.from_bytes(data[21:25], "little")
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1, "RGBA" if bits >> 28 & 1 else "RGB"
     if form == b"VP8X" and len(data) >= 30:
-        return (
-            int.from_bytes(data[24:27], "little") + 1,
-            int.from_bytes(data[27:30], "little") + 1,
-            "RGBA" if data[20] & 0x10 else "RGB",
-        )
+        width, height = (int.from_bytes(data[at : at + 3], "little") + 1 for at in (24, 27))
+        return width, height, "RGBA" if data[20] & 0x10 else "RGB"
     return None
 
 

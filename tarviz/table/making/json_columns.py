@@ -11,7 +11,6 @@ import json
 import math
 import re
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tarviz.model.types import Buffer
+from tarviz.ops.values.payloads import gunzip
 from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_DEPTH = 128  # brackets within brackets
-MAX_UNPACKED = 64 << 20  # bytes of one packed payload
 _MOST = 1 << 30  # bytes of documents that pyarrow reads as one block
 _ROWS = 8192  # documents that are written in one piece
 _ONE_LINE = bytes.maketrans(b"\n\r", b"  ")
@@ -53,22 +52,6 @@ class TypedJson:
     bad: pa.Array
 
 
-def plain_payload(ext: str, payload: Buffer) -> bytes:
-    """A payload unpacked (`json.gz`), the lines of `jsonl` as a list. `ValueError` where it cannot be."""
-    data = bytes(payload)
-    if ext.endswith(".gz"):
-        machine = zlib.decompressobj(wbits=31)
-        try:
-            data = machine.decompress(data, MAX_UNPACKED)
-        except zlib.error as error:
-            raise ValueError(str(error)) from error
-        if not machine.eof:
-            raise ValueError("cut short, or too large")
-    if ext.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson"):
-        data = b"[" + b",".join(line for line in _utf8(data).splitlines() if line.strip()) + b"]"
-    return data
-
-
 def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
     """The payloads of a field as they are typed later: bytes, unpacked; empty where they cannot be."""
     import pyarrow as pa
@@ -79,10 +62,13 @@ def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
 
 
 def unpacked(ext: str, payload: Buffer) -> bytes:
-    """`plain_payload`, empty where there is none."""
+    """A payload unpacked (`json.gz`), the lines of `jsonl` as a list; empty where it cannot be, or is too large."""
     try:
-        return plain_payload(ext, payload)
-    except ValueError:
+        data = gunzip(payload) if ext.endswith(".gz") else bytes(payload)
+        if ext.removesuffix(".gz").rpartition(".")[2] in ("jsonl", "ndjson"):
+            data = b"[" + b",".join(line for line in _utf8(data).splitlines() if line.strip()) + b"]"
+        return data
+    except ValueError:  # a `DataError` is one, too
         return b""
 
 
@@ -374,8 +360,7 @@ def binary(payloads: list[Buffer]) -> pa.Array:
     return column.cast(pa.binary())
 
 
-def _text(payload: bytes) -> str | None:
-    try:
-        return payload.decode()
-    except UnicodeDecodeError:
-        return None
+def _text(payload: bytes | None) -> str | None:
+    with suppress(UnicodeDecodeError):
+        return None if payload is None else payload.decode()
+    return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from tarviz.table.sql import quoted_name
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -112,17 +114,8 @@ def sql_type(structure: Structure) -> str:
     'STRUCT("a b" BIGINT[], "c" JSON)'
     """
     if isinstance(structure, dict):
-        return f"STRUCT({', '.join(f'{quoted(name)} {sql_type(each)}' for name, each in structure.items())})"
+        return f"STRUCT({', '.join(f'{quoted_name(name)} {sql_type(each)}' for name, each in structure.items())})"
     return f"{sql_type(structure[0])}[]" if isinstance(structure, list) else str(_SQL.get(structure, structure))
-
-
-def quoted(name: str) -> str:
-    """A column's name as SQL writes it.
-
-    >>> quoted("jpg.width")
-    '"jpg.width"'
-    """
-    return '"' + name.replace('"', '""') + '"'
 
 
 def arrow_type(structure: Structure, *, null: pa.DataType | None = None) -> pa.DataType:

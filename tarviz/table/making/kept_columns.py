@@ -67,9 +67,7 @@ class KeptColumns:
         """Names and types of the columns made so far."""
         import pyarrow.parquet as parquet
 
-        if self.memory is not None:
-            return self.memory.schema
-        return parquet.read_schema(self.file) if self.parts else _empty()
+        return parquet.read_schema(self.file) if self.memory is None else self.memory.schema
 
     def table(self) -> pa.Table:
         """The columns made so far."""
@@ -88,17 +86,13 @@ class KeptColumns:
 
     def prove(self) -> set[Part]:
         """Compare the file with its checksum, once; what is lost where they differ: it has to be made again."""
-        if self.sound or self.memory is not None or self.file is None:
+        if self.sound or self.file is None:
             return set()
-        try:
+        with suppress(OSError):
             self.sound = f".{_checksum(self.file)}" == self.file.stem[-9:]
-        except OSError:
-            self.sound = False
-        return set() if self.sound else self.forget()
-
-    def forget(self) -> set[Part]:
-        """Count the file as absent; which parts it had."""
-        lost, self.parts, self.records, self.exts, self.file = self.parts, set(), 0, [], None
+        if self.sound:
+            return set()
+        lost, self.parts, self.records, self.exts, self.file = self.parts, set(), 0, [], None  # as if there were no file
         return lost
 
     def add(
@@ -110,7 +104,7 @@ class KeptColumns:
         `ChangedError` when the shard is another by now.
         """
         if not (wanted := self.lacking(parts)):
-            return _nothing
+            return lambda: None
         made = shard_columns.made(
             self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grown(wanted, part())))
         )
@@ -184,20 +178,10 @@ class KeptColumns:
         return settle
 
 
-def _nothing() -> None:
-    """Nothing is left to be done."""
-
-
 def _shard_column(url: URL, records: int) -> pa.DictionaryArray:
     import pyarrow as pa
 
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(records, np.int32)), pa.array([redact(url)]))
-
-
-def _empty() -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([])
 
 
 def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
@@ -229,21 +213,19 @@ def _kept(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str,
 
     if now["size"] is None or not (now["etag"] or now["mtime"]):
         return KeptColumns(url, now)
-    stem = name(url, now, options)
-    if (file := there.get(stem)) is None:
-        return KeptColumns(url, now, stem)
-    found = KeptColumns(url, now, stem, file)
+    nothing = KeptColumns(url, now, name(url, now, options))
+    if (file := there.get(nothing.stem)) is None:
+        return nothing
     try:
         metadata = parquet.read_metadata(file)
         head = json.loads((metadata.metadata or {})[_META])
         if head["version"] != _VERSION or head["identity"] != now or metadata.num_rows != head["records"]:
-            return KeptColumns(url, now, stem)
-        found.records, found.exts, found.bad, found.structures = head["records"], head["exts"], head["bad"], head["structures"]
-        found.error, found.counts = head["error"] and {**head["error"], "shard": redact(url)}, head["counts"]
-        found.called = head["url"]
-        found.parts = {Part(*part) for part in head["parts"]}
+            return nothing
+        known = {name: head[name] for name in ("records", "exts", "structures", "bad", "counts")}
+        error = head["error"] and {**head["error"], "shard": redact(url)}
+        found = replace(nothing, file=file, parts={Part(*part) for part in head["parts"]}, error=error, called=head["url"], **known)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
-        return KeptColumns(url, now, stem)
+        return nothing
     cache_files.touch(file)
     return found
 

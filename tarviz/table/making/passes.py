@@ -18,13 +18,12 @@ from tarviz.model.types import URL
 from tarviz.read.several import AT_ONCE
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
-from tarviz.table.interrupts import stopped
+from tarviz.table.interrupts import LOOK, stopped
 from tarviz.table.making.kept_columns import KeptColumns
 from tarviz.table.making.kept_columns import kept as kept_of
 from tarviz.table.making.shard_columns import MadeColumns, made
 
 MOST_PROVEN = 2 << 30  # bytes of kept columns that are compared with their checksums before the first question: half a second
-_LOOK = 0.05  # seconds after which whoever waits for a pass looks whether it is still wanted
 
 
 def _size(file: Path) -> int:
@@ -119,7 +118,7 @@ class ColumnPasses:
 
     @contextmanager
     def _alone(self, look: Callable[[], None]) -> Iterator[None]:
-        while not self._one.acquire(timeout=_LOOK):
+        while not self._one.acquire(timeout=LOOK):
             look()
         try:
             yield

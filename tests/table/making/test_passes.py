@@ -1,4 +1,4 @@
-"""Passes over shards: ended between two records, asked while they go on, kept files that are damaged or replaced."""
+"""Passes over shards: ended between two records, asked while they go on, made elsewhere, kept files that are damaged or replaced."""
 
 from __future__ import annotations
 
@@ -6,16 +6,19 @@ import io
 import random
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
 import tarviz
 from tarviz.model.config import options
-from tarviz.model.errors import ChangedError, DataError, UsageError
+from tarviz.model.errors import ChangedError, DataError, TarvizError, UsageError
 from tarviz.read.stream import ReadOptions
-from tarviz.table.columns import Part
+from tarviz.table.columns import NAMES, Part
 from tarviz.table.making import passes, shard_columns
+from tarviz.table.making.shard_columns import made
+from tests.conftest import sampled
 
 CONTENT = Part("content", "png")
 
@@ -207,6 +210,15 @@ class TestKept:
 
         assert 13 == table.sizes("cls = 1")[0]
 
+    def test_so_are_those_that_are_gone_before_the_first_question(self, make):
+        path = make(SHARD)
+        tarviz.table(path).sizes("cls = 1")
+        table = tarviz.table(path)
+        for kept in (options().cache_dir / "table").glob("*.parquet"):
+            kept.unlink()
+
+        assert 13 == table.sizes("cls = 1")[0]
+
     def test_of_a_shard_that_was_replaced_meanwhile_they_are_not(self, make):
         table = tarviz.table(make(SHARD))
         assert 13 == table.sizes("cls = 1")[0]
@@ -248,3 +260,97 @@ def test_columns_that_count_other_records_than_those_there_are_refused(make):
 
     with pytest.raises(ChangedError, match="replaced"):
         kept.take(wanted, replace(made, records=made.records - 1))
+
+
+QUERY = "SELECT shard, key, n, size, txt, cls FROM records ORDER BY shard, n"
+
+
+class TestElsewhere:
+    """Columns made by workers of an engine are those that threads of this process make."""
+
+    @pytest.fixture
+    def shards(self, make, tmp_path, monkeypatch) -> str:
+        monkeypatch.chdir(tmp_path)
+        for at, count in enumerate((7, 1, 12)):
+            make([(f"p{at}-{n}", {"txt": b"text %d" % n, "cls": b"%d" % (n % 3)}) for n in range(count)], f"in-{at}.tar")
+        data = Path("in-2.tar").read_bytes()
+        Path("in-3.tar").write_bytes(data[:5000])
+        return "in-{0..3}.tar"
+
+    @pytest.mark.parametrize("workers", [2, *sampled([1], 0)])
+    def test_rows_and_findings_are_the_same_and_kept(self, shards, tmp_path, monkeypatch, workers):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "one"))
+        expected = tarviz.table(shards)
+        rows = expected.sql(QUERY).fetchall()
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "other"))
+
+        found = tarviz.table(shards, engine="local", workers=workers)
+
+        assert rows == found.sql(QUERY).fetchall()
+        assert expected.findings == found.findings
+        assert expected.columns == found.columns
+        again = tarviz.table(shards, engine="local", workers=workers, progress=lambda done, total: pytest.fail("a pass was made"))
+        assert rows == again.sql(QUERY).fetchall()
+
+    def test_a_pass_that_nobody_wants_ends_between_two_shards(self, shards, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "one"))
+        stop = threading.Event()
+        done = []
+
+        def progress(count: int, total: int) -> None:
+            done.append(count)
+            stop.set()
+
+        table = tarviz.table(shards, engine="local")
+        table.passes.progress = progress
+        with pytest.raises(TarvizError, match="E_STOPPED"):
+            table.passes.make({Part("value", "txt")}, stop)
+
+        assert [1] == done
+
+    def test_a_shard_that_changed_meanwhile_is_an_error(self, shards, tmp_path, monkeypatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "one"))
+        table = tarviz.table(shards)
+        Path("in-0.tar").write_bytes(Path("in-2.tar").read_bytes())
+        shard = table.passes.kept[0]
+
+        with pytest.raises(ChangedError, match="while its columns were made"):
+            shard.take({NAMES}, made(shard.url, table.options, {NAMES}))
+
+    def test_an_address_needs_an_engine_and_memory_stays_here(self, shards):
+        with pytest.raises(UsageError, match="belongs to an engine"):
+            tarviz.table(shards, address="auto")
+        with pytest.raises(UsageError, match="of this process alone"):
+            tarviz.table("memory://a/b.tar", engine="ray")
+
+    @pytest.mark.parametrize("engine", [None, "local"])
+    def test_progress_is_told_shard_by_shard_and_every_shard_is_a_new_version(self, shards, engine):
+        told = []
+        table = tarviz.table(shards, engine=engine, workers=1, progress=lambda done, total: told.append((done, total)))
+        table.make([Part("value", "txt")])
+
+        assert [(at, 4) for at in (1, 2, 3, 4)] == told
+        assert 4 == table.passes.version == table.passes.grown
+        table.make([Part("value", "cls"), Part("value", "txt")])
+        assert 8 == len(told) == table.passes.version
+        assert {"W_TRUNCATED_PADDING": 1} == table.findings
+
+
+def test_what_is_bad_is_counted_over_all_shards(make):
+    content = [("a", {"json": b"{", "x.json": b"{"}), ("b", {"json": b"{}"})]
+    table = tarviz.table([make(content), make(content[:1], "b.tar"), make(content[1:], "c.tar")])
+    table.sql("SELECT * FROM records").fetchall()
+
+    assert {"json.bad": 2, "x.json.bad": 2} == table.findings
+
+
+def test_what_has_the_parts_by_now_is_in_the_order_of_the_shards(make):
+    table = tarviz.table([make(SHARD[:2], "a.tar"), make(SHARD[2:5], "b.tar")])
+    assert [] == table.passes.so_far({CONTENT})
+    table.make([])
+    (first, other) = table.passes.kept
+    first.add({CONTENT}, ReadOptions(), look=lambda: None, grown=lambda _: None)()
+
+    assert [first.url] == [shard.url for shard in table.passes.so_far({CONTENT})]
+    assert [first.url, other.url] == [shard.url for shard in table.passes.so_far({Part("names")})]
+    assert {CONTENT} == table.passes.unmade({CONTENT, Part("names")})

@@ -1,0 +1,57 @@
+"""The records that a condition and a list of keys choose together, and what is wrong with either."""
+
+from __future__ import annotations
+
+import pytest
+
+import tarviz
+from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
+from tarviz.read.stream import ReadOptions
+from tarviz.table import choice
+
+
+@pytest.fixture
+def urls(make) -> list[URL]:
+    return [URL(str(make([(f"{name}{at}", {"cls": b"%d" % at}) for at in range(4)], f"{name}.tar"))) for name in "ab"]
+
+
+def test_a_condition_and_keys_choose_what_both_do(urls):
+    found = choice.chosen(urls, ReadOptions(where="cls > 0", keys=("b2", "a0", "a3")))
+
+    assert {urls[0]: [3], urls[1]: [2]} == {url: rows.tolist() for url, rows in found.rows.items()}
+    assert set(urls) == set(found.versions)
+    assert frozenset() == found.streams
+    only = choice.chosen(["-", *urls[:1]], ReadOptions(where="cls > 2"))
+    assert ({urls[0]: [3]}, frozenset("-")) == ({url: rows.tolist() for url, rows in only.rows.items()}, only.streams)
+
+
+def test_records_out_of_order_are_not_chosen_from(urls):
+    with pytest.raises(UsageError, match='a condition and group="shard" do not go together'):
+        choice.chosen(urls, ReadOptions(where="cls = 1", group="shard"))
+
+
+def test_keys_are_given_or_the_lines_of_a_file(tmp_path, monkeypatch):
+    file = tmp_path / "keys"
+    file.write_bytes(b"a\n\n b\n  \n\xff\n")
+
+    assert ["a", " b", "\udcff"] == choice.listed(str(file))
+    assert ["a", "b"] == choice.listed(("a", "b"))
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        choice.listed(str(tmp_path / "nowhere"))
+    monkeypatch.setattr(choice, "MAX_KEYS", 10)
+    with pytest.raises(UsageError, match="too large for a list of keys"):
+        choice.listed(str(file))
+    monkeypatch.setattr(choice, "MAX_KEYS", 11)
+    assert 3 == len(choice.listed(str(file)))
+
+
+def test_conditions_and_searches_are_joined():
+    assert "(search('boat')) and (cls = 1)" == choice.joined(["boat", "  ", "cls = 1 "])
+    assert "cls = 1" == choice.joined(["", "cls = 1"])
+    assert "" == choice.joined([])
+
+
+def test_a_wrong_key_is_named_with_the_nearest(urls):
+    with pytest.raises(UsageError, match=r"2 of 3 keys are in no shard, 'a11' first.*Nearest: a1"):
+        list(tarviz.records(urls, keys=("a11", "a1", "zzz")))

@@ -1,0 +1,44 @@
+"""The database behind a table: shut in, within its memory, and named where it is not installed."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+
+from tarviz.model.errors import MissingPackageError
+from tarviz.table import database
+
+SHUT_IN = {
+    "python_enable_replacements": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "enable_external_access": False,
+    "lock_configuration": True,
+    "temp_directory": "",
+    "ieee_floating_point_ops": False,
+    "memory_limit": "64.0 MiB",
+}
+
+
+def test_it_reaches_nothing_else_and_cannot_be_told_to():
+    base = database.connected([], 64 << 20)
+
+    assert {name: base.execute("SELECT current_setting($1)", [name]).fetchall()[0][0] for name in SHUT_IN} == SHUT_IN
+    assert [] == base.execute("SELECT key, shard, n, size FROM records").fetchall()
+
+
+def test_a_query_may_use_half_of_the_machine_and_4_gib_at_most():
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+    assert min(have // 2, 4 << 30) == database.memory_limit()
+
+
+@pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
+def test_what_is_not_installed_is_named(monkeypatch, package):
+    database.needed()
+    monkeypatch.setitem(sys.modules, package, None)
+
+    with pytest.raises(MissingPackageError, match=rf"{package}.*tarviz\[table\]"):
+        database.needed()
