@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tarviz.dialects.webdataset.parts.places import WorkerPlace
@@ -61,18 +62,18 @@ def refuse_mixed(before: int, nodes: int) -> None:
         )
 
 
+@dataclass(slots=True)
 class Pass:
-    """One iteration over a data set: how far it is."""
+    """One iteration over a data set: how far it is. `seed` is None before it begins."""
 
-    def __init__(self, progress: PassProgress, given: int = 0) -> None:
-        self.progress = progress
-        self.given = given
-        self.done = 0
-        self.epoch = 0
-        self.round = 0
-        self.seed: str | None = None
-        self.here = WorkerPlace()
-        self.exact = True
+    progress: PassProgress = field(default_factory=PassProgress)
+    given: int = 0
+    done: int = 0
+    epoch: int = 0
+    round: int = 0
+    seed: str | None = None
+    here: WorkerPlace = field(default_factory=WorkerPlace)
+    exact: bool = True
 
     def begin(self, epoch: int, number: int, seed: str, here: WorkerPlace, *, exact: bool) -> None:
         """A new pass over the shards."""
