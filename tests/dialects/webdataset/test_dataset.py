@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import tarviz.dialects.webdataset as wds
+from tarviz.dialects.webdataset.parts.places import Passes, WorkerPlace
 from tarviz.dialects.webdataset.parts.source import shares
 from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
 from tarviz.read.stream import ReadOptions, ReadReport
@@ -613,6 +614,22 @@ class TestPasses:
 
         assert (4, 2) == (dataset.report.records, dataset.report.shards)
         assert 0 == dataset.compose().report.records
+
+    @pytest.mark.parametrize(
+        ("seed", "here", "expected"),
+        [
+            (7, WorkerPlace(seed=9), "7/0"),
+            (None, WorkerPlace(seed=9), "9/0"),
+            (None, WorkerPlace(seed=9, shared=True), "None/0"),
+            (None, WorkerPlace(), "None/0"),
+        ],
+    )
+    def test_its_order_depends_on_its_seed_or_on_that_of_the_loader(
+        self, shards: Shards, monkeypatch: pytest.MonkeyPatch, seed: int | None, here: WorkerPlace, expected: str
+    ) -> None:
+        monkeypatch.setattr(Passes, "here", lambda self: here)
+
+        assert expected == wds.WebDataset(shards(2), seed=seed).state_dict()["seed"]
 
     def test_a_state_holds_where_it_is(self, shards: Shards) -> None:
         dataset = wds.WebDataset(shards(10, 2), seed=7)
