@@ -539,6 +539,12 @@ def test_it_shows_its_shards_and_stages() -> None:
     assert "<WebDataset https://h/a.tar?X-Amz-Signature=***, b-{0..1}.tar and 2 stages>" == repr(dataset)
 
 
+def test_a_cache_of_no_size_is_none() -> None:
+    assert wds.WebDataset("a.tar", cache_dir="none", cache_size=0)
+    with pytest.raises(UsageError, match="the folder none for cached shards does not exist"):
+        wds.WebDataset("a.tar", cache_dir="none", cache_size=1)
+
+
 class TestSources:
     def test_what_is_added_by_key_is_there_before_the_stages(self, shards: Shards) -> None:
         found = list(wds.WebDataset(shards(3), associate=lambda key: {"n": key[-1]}, select_files=lambda name: "k00001" not in name))

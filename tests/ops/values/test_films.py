@@ -83,6 +83,11 @@ class TestParts:
     def test_frames_come_smaller_where_that_suffices(self) -> None:
         assert (2, 24, 32, 3) == decode_film(film(), Cut(frames=2), least=(20, 20)).shape
 
+    def test_rows_may_be_longer_than_the_picture_is_wide(self) -> None:
+        data = film(frames=3, size=(48, 50))
+
+        np.testing.assert_array_equal(decoded(data)[0], decode_film(data, WHOLE))
+
     def test_a_part_behind_the_end_is_an_error(self) -> None:
         with pytest.raises(DataError, match="no frame in that part"):
             decode_film(film(), Cut(start=60, every=1))

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, LimitError
+from tarviz.ops.values import pictures
 from tarviz.ops.values.raster import decode_picture, in_channels, in_dtype, jpeg_frame, page_count, read_raster
 from tests.viewers.payloads import exr_of, pdf_of
 
@@ -354,3 +355,14 @@ class TestFrames:
     )
     def test_the_first_frame_says_how_a_jpeg_is_coded(self, data: bytes, expected: tuple[str, int]) -> None:
         assert expected == jpeg_frame(data)
+
+
+@pytest.mark.parametrize(("name", "most"), [("MAX_PIXELS", 64), ("MAX_BYTES", 512)])
+def test_a_tiff_is_measured_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
+    data = tiff(np.zeros((8, 8, 2), np.float32), photometric="minisblack", planarconfig="contig")
+    monkeypatch.setattr(pictures, name, most)
+    assert (8, 8, 2) == read_raster(data).shape
+    monkeypatch.setattr(pictures, name, most - 1)
+
+    with pytest.raises(LimitError, match="the picture is too large: 8 x 8 pixels"):
+        read_raster(data)
