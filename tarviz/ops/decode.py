@@ -83,9 +83,9 @@ class Decode(FieldOp):
     seconds: float | None = field(default=None, kw_only=True)
     sound: bool = field(default=False, kw_only=True)
     unsafe: tuple[str, ...] = field(default=(), kw_only=True)
-    kind: Kind = field(init=False, repr=False, compare=False)
+    kind: Kind = field(init=False, repr=False)
     """What the field's extension says it is; `picture` when it says nothing."""
-    _wish: Wish = field(init=False, repr=False, compare=False)
+    _wish: Wish = field(init=False, repr=False)
 
     name: ClassVar[str] = "decode"
 

@@ -92,9 +92,7 @@ class LRUCleanup:
                         found.append((self.keyfn(path), os.path.getsize(path), path))
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
-            if total <= self.cache_size:
-                break
-            if path != keep:
+            if total > self.cache_size and path != keep:
                 with suppress(FileNotFoundError):
                     os.remove(path)
                 total -= size

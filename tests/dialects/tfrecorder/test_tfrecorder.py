@@ -180,6 +180,16 @@ class TestAttributes:
         with pytest.raises(AssertionError, match=r"Changing\.number: 0\.002.* came back as 0\.001"):
             tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Changing())
 
+    def test_the_checker_loads_splits_and_lets_go(self) -> None:
+        class Halves(Toy):
+            def split(self, **kwargs: Any) -> Any:
+                return [Halves(self.name, self.label, half) for half in np.split(self.data, 2)]
+
+        given = [Halves("a", 6), Toy("b", 1)]
+
+        assert 3 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(given, scale=2.0)
+        assert [(None, None)] * 2 == [(each.label, each.data) for each in given]
+
     def test_release_lets_go_through_the_setters(self) -> None:
         toy = Toy("a", 1)
         toy.load()

@@ -62,18 +62,18 @@ def refuse_mixed(before: int, nodes: int) -> None:
         )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Pass:
-    """One iteration over a data set: how far it is. `seed` is None before it begins."""
+    """One iteration over a data set: how far it is. Before it begins, `seed` is None and what follows is not known."""
 
     progress: PassProgress = field(default_factory=PassProgress)
     given: int = 0
-    done: int = 0
-    epoch: int = 0
-    round: int = 0
     seed: str | None = None
-    here: WorkerPlace = field(default_factory=WorkerPlace)
-    exact: bool = True
+    done: int = field(init=False, repr=False)
+    epoch: int = field(init=False, repr=False)
+    round: int = field(init=False, repr=False)
+    here: WorkerPlace = field(init=False, repr=False)
+    exact: bool = field(init=False, repr=False)
 
     def begin(self, epoch: int, number: int, seed: str, here: WorkerPlace, *, exact: bool) -> None:
         """A new pass over the shards."""
