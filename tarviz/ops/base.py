@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import Any, ClassVar, TypeAlias
 
@@ -90,13 +92,6 @@ def feature_of(value: Any) -> Feature:
         if isinstance(value, kind):
             return Feature(dtype)
     return Feature("object")
-
-
-def patterns(op: str, exts: tuple[Any, ...]) -> tuple[str, ...]:
-    """Names or patterns of fields, at least one, from the arguments of an op."""
-    if not exts or not all(isinstance(ext, str) and ext for ext in exts):
-        raise ChainError(f"{op} expects names of fields, got {', '.join(map(repr, exts)) or 'none'}.", hint=f"For example {op}(jpg, cls).")
-    return exts
 
 
 class Op(ABC):
@@ -229,6 +224,14 @@ class FieldOp(Op):
         """Sets an argument in `check`, while the op is being made."""
         object.__setattr__(self, name, value)
 
+    def check_number(self, name: str, least: float | None = None, most: float = math.inf, *, whole: bool = False) -> None:
+        """`ChainError` unless the argument `name` is a number, `whole` or not, from `least` to `most`; without `least` above 0."""
+        value = getattr(self, name)
+        kind = isinstance(value, int if whole else int | float) and not isinstance(value, bool)
+        if not kind or not (value > 0 if least is None else value >= least) or value > most:
+            bounds = "above 0" if least is None else f"from {least} on" if most == math.inf else f"from {least} to {most}"
+            raise ChainError(f"{self.name} expects {name} as a {'whole ' if whole else ''}number {bounds}, got {value!r}.")
+
     @abstractmethod
     def apply(self, value: Any, draw: Draw | None = None) -> Any:
         """The op's meaning: the field's value after the op. The value given stays as it is."""
@@ -340,3 +343,23 @@ class NamesOp(RecordOp):
 
     def infer_record(self, schema: Schema) -> Schema:
         return Schema(self.moved(dict(schema)))
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class PatternOp(NamesOp):
+    """An op on fields by their names or by patterns of them, `*` and `?` as in file names."""
+
+    exts: tuple[str, ...]
+
+    def __init__(self, *exts: str) -> None:
+        if not exts or not all(isinstance(ext, str) and ext for ext in exts):
+            given = ", ".join(map(repr, exts)) or "none"
+            raise ChainError(f"{self.name} expects names of fields, got {given}.", hint=f"For example {self.name}(jpg, cls).")
+        object.__setattr__(self, "exts", exts)
+
+    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
+        return list(self.exts), {}
+
+    def fits(self, name: str) -> bool:
+        """Whether the field is one of them."""
+        return any(fnmatchcase(name, ext) or name == ext for ext in self.exts)

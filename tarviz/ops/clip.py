@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
 from tarviz.ops.values.sonic import SoundOp
@@ -26,8 +25,7 @@ class Clip(SoundOp):
     name: ClassVar[str] = "clip"
 
     def check(self) -> None:
-        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float) or not self.seconds > 0:
-            raise ChainError(f"{self.name} expects seconds as a number above 0, got {self.seconds!r}.")
+        self.check_number("seconds")
 
     @property
     def draws(self) -> int:

@@ -25,8 +25,6 @@ _OPTIONS: dict[str, frozenset[str]] = {
     "class": frozenset(("dtype",)),
 }
 
-
-_ABOVE_0 = 1e-9
 _GRAPH_CLASSES = ("int32", "int64", "uint32", "uint64")  # what tf.strings.to_number makes
 
 
@@ -85,9 +83,9 @@ class Decode(FieldOp):
     seconds: float | None = field(default=None, kw_only=True)
     sound: bool = field(default=False, kw_only=True)
     unsafe: tuple[str, ...] = field(default=(), kw_only=True)
-    kind: Kind = field(init=False, repr=False, compare=False)
+    kind: Kind = field(init=False, repr=False)
     """What the field's extension says it is; `picture` when it says nothing."""
-    _wish: Wish = field(init=False, repr=False, compare=False)
+    _wish: Wish = field(init=False, repr=False)
 
     name: ClassVar[str] = "decode"
 
@@ -103,20 +101,14 @@ class Decode(FieldOp):
             if "float" in str(self.dtype) and self.kind == "class":
                 raise ChainError(f"{self.name} reads whole numbers; put convert after it for {self.dtype}.")
         self.put("unsafe", (self.unsafe,) if isinstance(self.unsafe, str) else tuple(self.unsafe))
-        for name, least in (("page", 0), ("rate", 1), ("frames", 1), ("every", 1)):
-            self._check_number(name, int, least)
-        for name in ("fps", "start", "seconds"):
-            self._check_number(name, (int, float), 0 if name == "start" else _ABOVE_0)
+        self.check_number("start", 0)
+        for name, least in (("page", 0), ("rate", 1), ("frames", 1), ("every", 1), ("fps", None), ("seconds", None)):
+            if getattr(self, name) is not None:
+                self.check_number(name, least, whole=least is not None)
         if sum(each is not None for each in (self.frames, self.every, self.fps)) > 1:
             raise ChainError(f"{self.name} takes one of frames, every and fps.")
         self._check_use()
         self.put("_wish", Wish(self.channels, self.orient, self.least, self.dtype, self.page, self.rate, self.mono, cut, self.unsafe))
-
-    def _check_number(self, name: str, kind: Any, least: float) -> None:
-        value: Any = getattr(self, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, kind) or value < least):
-            what = f"a whole number from {least} on" if kind is int else "a number above 0"
-            raise ChainError(f"{self.name} expects {name} as {what}, got {value!r}.")
 
     def _check_use(self) -> None:
         known, asked = _OPTIONS.get(self.kind, frozenset()), set(self.arguments()[1])

@@ -49,8 +49,7 @@ class Encode(FieldOp):
                 f"{self.name} has no format {self.format_name!r}.",
                 hint=f"Name one for the field, for example {self.name}({self.ext}, png). The formats are {', '.join(_FORMATS)}.",
             )
-        if isinstance(self.quality, bool) or not isinstance(self.quality, int) or not 1 <= self.quality <= 100:
-            raise ChainError(f"{self.name} expects a quality from 1 to 100, got {self.quality!r}.")
+        self.check_number("quality", 1, 100, whole=True)
 
     @property
     def format_name(self) -> str:

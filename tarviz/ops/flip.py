@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from tarviz.model.errors import ChainError
-from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
 from tarviz.ops.values.geometric import GeometricOp
 from tarviz.ops.values.geometry import Geometry, Mirrored, Size, Still
@@ -28,8 +27,7 @@ class Flip(GeometricOp):
     def check(self) -> None:
         if self.direction not in ("horizontal", "vertical"):
             raise ChainError(f"{self.name} expects the direction horizontal or vertical, got {self.direction!r}.")
-        if isinstance(self.p, bool) or not isinstance(self.p, int | float) or not 0 <= self.p <= 1:
-            raise ChainError(f"{self.name} expects a probability between 0 and 1, got {self.p!r}.")
+        self.check_number("p", 0, 1)
 
     @property
     def draws(self) -> int:
@@ -37,9 +35,6 @@ class Flip(GeometricOp):
 
     def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
         return Still(size) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
-
-    def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
-        return feature.shape[-3], feature.shape[-2]
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

@@ -3,39 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import Any, ClassVar
 
 from tarviz.model.types import PLACES
-from tarviz.ops.base import NamesOp, missing, patterns
+from tarviz.ops.base import PatternOp, missing
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Keep(NamesOp):
+class Keep(PatternOp):
     """Keeps the fields named and drops the rest: `Keep("jpg", "cls")`; `*` and `?` match as in file names.
 
     A plain name that is not there is an error; a pattern may match nothing.
     """
 
-    exts: tuple[str, ...]
-
     name: ClassVar[str] = "keep"
-
-    def __init__(self, *exts: str) -> None:
-        object.__setattr__(self, "exts", patterns(self.name, exts))
-
-    def arguments(self) -> tuple[list[Any], dict[str, Any]]:
-        return list(self.exts), {}
 
     def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
         for ext in self.exts:
             if not _is_pattern(ext) and ext not in fields:
                 raise missing(self, ext, fields)
-        return {
-            name: value
-            for name, value in fields.items()
-            if name in PLACES or any(fnmatchcase(name, ext) or name == ext for ext in self.exts)
-        }
+        return {name: value for name, value in fields.items() if name in PLACES or self.fits(name)}
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
         if any(map(_is_pattern, self.exts)):

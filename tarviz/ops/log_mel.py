@@ -34,9 +34,7 @@ class LogMel(SoundOp):
 
     def check(self) -> None:
         for name in ("bands", "size", "hop"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ChainError(f"{self.name} expects {name} as a whole number from 1 on, got {value!r}.")
+            self.check_number(name, 1, whole=True)
         if not 0 <= self.low < (float("inf") if self.high is None else self.high):
             raise ChainError(f"{self.name} expects low below high, in hertz; got {self.low!r} and {self.high!r}.")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tarviz.model.errors import ChainError
-from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
 from tarviz.ops.values.geometric import GeometricOp
 from tarviz.ops.values.geometry import Geometry, Size, Turned
@@ -44,9 +43,6 @@ class Rotate(GeometricOp):
 
     def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
         return Turned(size, self.drawn_angle(draw))
-
-    def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
-        return feature.shape[-3], feature.shape[-2]
 
     def describe_draw(self, draw: Draw) -> str:
         return f"turned by {self.drawn_angle(draw):.1f}°"

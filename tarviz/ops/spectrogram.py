@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
-from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
 from tarviz.ops.values.sonic import SoundOp
@@ -27,9 +26,7 @@ class Spectrogram(SoundOp):
 
     def check(self) -> None:
         for name in ("size", "hop"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ChainError(f"{self.name} expects {name} in samples, at least 1; got {value!r}.")
+            self.check_number(name, 1, whole=True)
 
     def sound(self, samples: NDArray[Any], rate: int, draw: Draw | None = None) -> NDArray[Any]:
         return power_spectrogram(samples, size=self.size, hop=self.hop)

@@ -88,6 +88,12 @@ class Piece:
         """The record of its shard that it ends before; None: at the end of the shard."""
         return self.stop if self.only is None else self.only[-1] + 1
 
+    def has(self, record: int) -> bool:
+        """Whether record `record` of its shard is one of its own, where no condition chooses."""
+        if self.only is not None:
+            return record in self.only
+        return self.start <= record and (self.stop is None or record < self.stop) and record // TURN % self.of == self.share
+
     def rows(self, block: Block) -> NDArray[np.int64]:
         """Which rows of a block of its shard it has."""
         numbers = np.arange(block.first, block.first + len(block))
@@ -273,9 +279,7 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
         if index is None or not _tells(index, options):
             return None
         if piece.of > 1:
-            low, high = piece.start, len(index) if piece.stop is None else min(piece.stop, len(index))
-            mine = tuple(number for number in range(low, high) if number // TURN % piece.of == piece.share)
-            piece = replace(piece, share=0, of=1, only=mine)
+            piece = replace(piece, share=0, of=1, only=tuple(filter(piece.has, range(len(index)))))
         count = piece.length(len(index))
     return None if count is None else (piece, count)
 

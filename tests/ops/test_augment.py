@@ -202,3 +202,23 @@ def test_a_run_length_mask_goes_through_a_callable() -> None:
     record["json"] = json.dumps(items).encode()
 
     assert Flip("jpg", p=1, carry="json").run(record)["json"] == Augment("jpg", mirror, carry="json").run(record)["json"]
+
+
+def test_a_picture_alone_is_augmented_and_known_to_be_one() -> None:
+    op = Augment("jpg", mirror)
+    image = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+
+    np.testing.assert_array_equal(image[:, ::-1], op.apply(image))
+    assert Feature("uint8", (None, None, None)) == op.infer(Feature("uint8", (2, 4, 3)))
+    with pytest.raises(SchemaError, match="expects an image"):
+        op.infer(Feature("bytes"))
+    assert (1, False, "seed 2147483648") == (op.draws, op.typed, op.describe_draw(np.array([0.5])))
+
+
+def test_a_function_shows_its_module_and_an_object_its_class() -> None:
+    class Own:
+        def __call__(self, image: Any) -> dict[str, Any]:
+            return {"image": image}
+
+    assert 'augment(jpg, "tests:mirror", carry=json)' == str(Augment("jpg", mirror, carry="json"))
+    assert str(Augment("jpg", Own())).endswith('Own")')

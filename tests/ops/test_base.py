@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,8 +12,8 @@ import pytest
 
 from tarviz.model.errors import ChainError, SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops import Chain, Decode, FieldOp, Keep, Resize
-from tarviz.ops.base import missing, names_of, patterns, unpack
+from tarviz.ops import Chain, Clip, Decode, Encode, FieldOp, Flip, Keep, LogMel, RandomClip, Resize, Spectrogram
+from tarviz.ops.base import feature_of, missing, names_of, unpack
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
 
@@ -89,9 +90,9 @@ class TestNames:
 
     @pytest.mark.parametrize("wrong", [(), ("",), (3,), ("a", None)])
     def test_patterns_are_names(self, wrong: tuple[Any, ...]) -> None:
-        assert ("a", "b.*") == patterns("keep", ("a", "b.*"))
+        assert ("a", "b.*") == Keep("a", "b.*").exts
         with pytest.raises(ChainError, match="keep expects names of fields"):
-            patterns("keep", wrong)
+            Keep(*wrong)
 
 
 class TestUnpack:
@@ -142,3 +143,81 @@ class TestForeignOps:
             Chain(Broken("png")).run({"__key__": "k", "__shard__": "s", "png": 1})
 
         assert "k" == caught.value.key
+
+
+WHOLE = "a whole number from 1 on"
+NUMBERS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any], str]] = {
+    "bands": (lambda n: LogMel("wav", bands=n), [1, 80], [0, None], WHOLE),
+    "size": (lambda n: Spectrogram("wav", size=n), [1], [0, -1], WHOLE),
+    "hop": (lambda n: LogMel("wav", hop=n), [1], [0], WHOLE),
+    "frames": (lambda n: RandomClip("mp4", n), [1], [0, None], WHOLE),
+    "rate": (lambda n: Clip("wav", rate=n), [1, None], [0], WHOLE),
+    "seconds": (lambda n: Clip("wav", n), [1e-6, 3, 0.5], [0, -0.5, float("nan"), None], "a number above 0"),
+    "p": (lambda n: Flip("jpg", p=n), [0, 1, 0.5], [-0.01, 1.01, None], "a number from 0 to 1"),
+    "quality": (lambda n: Encode("jpg", quality=n), [1, 100], [0, 101, None], "a whole number from 1 to 100"),
+    "page": (lambda n: Decode("tif", page=n), [0, 3], [-1], "a whole number from 0 on"),
+    "every": (lambda n: Decode("mp4", every=n), [1, None], [0], WHOLE),
+    "fps": (lambda n: Decode("mp4", fps=n), [0.1, 1, None], [0, -1], "a number above 0"),
+    "start": (lambda n: Decode("mp4", start=n), [0, 0.5], [-0.1, None], "a number from 0 on"),
+}
+
+
+class TestNumbers:
+    @pytest.mark.parametrize("name", NUMBERS)
+    def test_one_that_an_op_cannot_take_is_refused_with_its_bounds(self, name: str) -> None:
+        make, good, bad, bounds = NUMBERS[name]
+        for number in good:
+            assert number == getattr(make(number), name)
+        for number in [*bad, True, "1", *([1.0] if "whole" in bounds else [])]:
+            with pytest.raises(ChainError) as caught:
+                make(number)
+            assert caught.value.message.endswith(f" expects {name} as {bounds}, got {number!r}.")
+
+
+class TestFeatures:
+    @pytest.mark.parametrize(
+        ("value", "expected"),
+        [
+            (True, "bool"),
+            (3, "int64"),
+            (0.5, "float64"),
+            ("x", "str"),
+            (b"x", "bytes"),
+            (memoryview(b"x"), "bytes"),
+            (np.float32(1), "float32"),
+            (np.zeros((2, 0), np.int8), "int8[2, 0]"),
+            ({"a": 1}, "object"),
+            (None, "object"),
+        ],
+    )
+    def test_a_value_is_an_example_of_one(self, value: Any, expected: str) -> None:
+        assert expected == str(feature_of(value))
+
+    def test_draws_are_shown_as_numbers_where_an_op_says_nothing_else(self) -> None:
+        assert "0.125, 0.500" == Scale("a").describe_draw(np.array([0.125, 0.5]))
+        assert not Scale("a").native(Feature("uint8"))
+
+
+class TestOtherNames:
+    @pytest.mark.parametrize(
+        ("asked", "there", "hint"),
+        [
+            ("jpg", ["jpeg", "png", "cls"], 'Where a picture has several endings name all of them: "jpg;jpeg;png".'),
+            ("jpg;png", ["png", "webp"], 'Where a picture has several endings name all of them: "jpg;png;webp".'),
+            ("seg.png", ["png", "seg.jpg"], 'Where a picture has several endings name all of them: "seg.png;seg.jpg".'),
+            ("wav", ["flac", "mp4"], 'Where a picture has several endings name all of them: "wav;flac".'),
+            ("json", ["jsn"], None),
+            ("jpg", ["cls"], None),
+        ],
+    )
+    def test_a_field_of_the_same_kind_is_named(self, asked: str, there: list[str], hint: str | None) -> None:
+        assert hint == missing("decode", asked, there).hint
+
+    def test_a_field_named_like_a_place_is_refused(self, tmp_path: Any) -> None:
+        (tmp_path / "a.tar").write_bytes(shard([("k", {"__key__": b"1", "cls": b"2"})]))
+        (record,) = stream.records(tmp_path / "a.tar")
+
+        with pytest.raises(SchemaError, match="a field is named '__key__', which is where an op finds the record's own key") as caught:
+            unpack(record)
+        assert ("k", str(tmp_path / "a.tar")) == (caught.value.key, caught.value.shard)
+        assert "cls" in unpack(record, {"cls"})

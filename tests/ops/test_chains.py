@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,10 @@ import pytest
 
 import tarviz.ops
 from tarviz.model import plugins
-from tarviz.model.errors import ChainError, SchemaError, TarvizError
+from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops import Chain, Convert, Decode, Flip, Func, Resize, Rotate, draws, parse_chain
+from tarviz.ops import Chain, Convert, Decode, Encode, Flip, Func, Resize, Rotate, draws, parse_chain
+from tarviz.ops.chains import class_of, plugin_of
 
 FIELDS = Schema(jpg=Feature("bytes"), cls=Feature("bytes"))
 
@@ -130,3 +132,108 @@ class TestTrace:
         assert ["flip", "decode"] == [step.op.name for step in steps]
         assert isinstance(steps[-1].error, TarvizError)
         assert "k" == steps[-1].error.key
+
+
+class TestPlugins:
+    def test_a_package_elsewhere_may_name_its_class(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(plugins, "load", lambda group, name: Flip)
+
+        assert Flip is class_of("any")
+
+    def test_a_module_without_an_op_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        found = ModuleType("own")
+        found.Flip = Flip  # type: ignore[attr-defined]  # of another module
+        monkeypatch.setattr(plugins, "load", lambda group, name: found)
+
+        with pytest.raises(ChainError, match="own holds no op"):
+            class_of("any")
+
+    @pytest.mark.parametrize(
+        ("name", "plugin"), [("CenterCrop", "center_crop"), ("Flip", "flip"), ("flip", None), ("Blur", None), ("", None)]
+    )
+    def test_classes_are_named_as_their_files(self, name: str, plugin: str | None) -> None:
+        assert plugin == plugin_of(name)
+
+    @pytest.mark.parametrize(
+        ("text", "message", "hint"),
+        [
+            (
+                "CenterCrop(jpg, 3)",
+                "there is no op named 'CenterCrop', at character 1: →CenterCrop(jpg, 3)",
+                "Did you mean center_crop? The ops",
+            ),
+            (
+                "decode(jpg)|rezise(jpg)",
+                "there is no op named 'rezise', at character 13: decode(jpg)|→rezise(jpg)",
+                "Did you mean resize? The ops",
+            ),
+            ("xyz(jpg)", "there is no op named 'xyz', at character 1: →xyz(jpg)", "The ops are augment, carry"),
+            (
+                "flip(jpg, q=1)",
+                "flip: got an unexpected keyword argument 'q', at character 1: →flip(jpg, q=1)",
+                "It is flip(ext, direction='horizontal', p=0.5, carry=(), visible=0.0).",
+            ),
+            ("flip(jpg, up)", "flip expects the direction horizontal or vertical, got 'up'.", "It is flip(ext"),
+            ("drop()", "drop expects names of fields, got none.", "For example drop(jpg, cls)."),
+        ],
+    )
+    def test_a_call_that_cannot_be_says_how_it_is_written(self, text: str, message: str, hint: str) -> None:
+        with pytest.raises(ChainError) as caught:
+            parse_chain(text)
+        assert message in caught.value.message
+        assert hint in str(caught.value.hint)
+
+
+class TestRuns:
+    def test_steps_are_told_when_they_are_done(self) -> None:
+        done: list[tuple[int, int]] = []
+        chain = parse_chain("convert(a, float32)|normalize(a, 0, 1)|drop(b)")
+        chain.run({"a": np.zeros((2, 2, 3), np.uint8), "b": b""}, done=lambda *step: done.append(step))
+
+        assert [(0, 2), (2, 3)] == done
+
+    def test_values_are_written_where_there_is_room(self) -> None:
+        chain = parse_chain("convert(a, float32)|normalize(a, 0.5, 1)")
+        room = np.zeros((2, 2, 3), np.float32)
+
+        assert {"a"} == chain.in_place
+        assert room is chain.run({"a": np.zeros((2, 2, 3), np.uint8)}, room={"a": room})["a"]
+        assert -0.5 == room[0, 0, 0]
+        assert frozenset() == parse_chain("convert(a, float32)|normalize(a, 0, 1)|flip(a)").in_place == parse_chain("flip(a)").in_place
+
+    def test_each_op_has_its_own_columns_of_the_draws(self) -> None:
+        chain = parse_chain("flip(a)|resize(a, 3)|random_crop(a, 2)|rotate(a)")
+
+        assert (slice(0, 1), slice(1, 1), slice(1, 3), slice(3, 4)) == chain.draw_slices
+        assert 4 == chain.draws
+
+    def test_an_error_of_ours_says_the_op_once_and_how_it_may_be_skipped(self) -> None:
+        with pytest.raises(DataError) as caught:
+            parse_chain("decode(cls)").run({"__key__": "k", "__shard__": "s", "cls": b"x"})
+        assert "decode(cls): 'x' is not a whole number." == caught.value.message
+        assert ('on_error="skip" leaves such records out.', "k", "s", "decode(cls)") == (
+            caught.value.hint,
+            caught.value.key,
+            caught.value.shard,
+            caught.value.details["op"],
+        )
+        with pytest.raises(SchemaError) as other:
+            parse_chain("flip(a)").run({"a": b"x"})
+        assert other.value.message.startswith("flip(a) expects an image [h, w, c], got bytes.")
+        assert other.value.hint is None
+
+    def test_a_schema_behind_an_untyped_op_is_that_of_one_record(self) -> None:
+        chain = parse_chain("decode(png, channels=0)|flip(png)")
+        png = Encode("png").apply(np.zeros((2, 3, 4), np.uint8))
+
+        assert "png: uint8[?, ?, ?], x: bytes" == str(
+            chain.schema(Schema(png=Feature("bytes"), x=Feature("bytes")), lambda: {"png": png, "x": b""})
+        )
+
+    def test_fields_that_an_op_has_set_are_named(self) -> None:
+        chain = Chain.of(["rename(b=a)", Func(lambda record: {**record, "n": 1}), "drop(n)"])
+        steps = list(chain.trace({"__key__": "k", "a": b"x"}))
+
+        assert [("b",), ("n",), ()] == [step.fields for step in steps]
+        assert [b"x", 1, None] == [step.value for step in steps]
+        assert [Feature("bytes"), Feature("int64"), None] == [step.feature for step in steps]

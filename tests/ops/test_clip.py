@@ -47,3 +47,13 @@ class TestClip(OpTests):
     def test_no_time_at_all_is_refused(self, seconds: Any) -> None:
         with pytest.raises(ChainError, match="seconds"):
             Clip("wav", seconds)
+
+    def test_without_a_draw_it_is_the_middle(self) -> None:
+        assert 25 == self.op.apply(np.arange(100, dtype=np.float32)[:, None])[0, 0]
+        assert "cut 25 % of the way in" == self.op.describe_draw(np.array([0.25]))
+
+    def test_its_length_is_known_where_its_rate_is(self) -> None:
+        known, unknown = self.op.infer(Feature("float32", (None, 2))), Clip("wav", 0.5).infer(Feature("int16", (None, None)))
+
+        assert [Feature("float32", (50, 2)), Feature("float32", (None, None))] == [known, unknown]
+        assert 1 == self.op.__class__("wav", 0.0001, rate=100).apply(np.ones((9, 1), np.float32)).size

@@ -117,3 +117,47 @@ class TestConvertNumber(OpTests):
     def test_out_of_range_is_an_error(self) -> None:
         with pytest.raises(DataError, match="range"):
             self.op.apply(np.int64(1 << 31))
+
+
+class TestInTheGraph:
+    """Called as it is: what traces a graph runs another copy of the code."""
+
+    @pytest.mark.parametrize(
+        ("given", "kind", "dtype", "expected"), [(3, "int64", "int32", 3), (3, "int64", "float32", 3.0), (2.5, "float32", "int32", 2)]
+    )
+    def test_a_number_keeps_its_value(self, given: Any, kind: str, dtype: str, expected: Any) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        found = Convert("cls", dtype).apply_tf(tf.constant(given, kind))
+
+        assert (expected, dtype) == (found.numpy(), found.dtype.name)
+
+    def test_one_out_of_range_is_an_error(self) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        with pytest.raises(tf.errors.InvalidArgumentError, match="out of range"):
+            Convert("cls", "int8").apply_tf(tf.constant(128, tf.int64))
+
+
+class TestWholeNumbers:
+    @pytest.mark.parametrize(
+        ("given", "dtype", "expected"),
+        [
+            (np.uint16([0, 255, 256, 65535]), "uint8", [0, 0, 1, 255]),
+            (np.uint8([0, 1, 255]), "uint16", [0, 256, 65280]),
+            (np.int8([-128, -1, 0, 127]), "uint8", [0, 0, 0, 254]),
+            (np.uint8([0, 1, 2, 255]), "int8", [0, 0, 1, 127]),
+            (np.int16([-32768, -256, 32767]), "int8", [-128, -1, 127]),
+            (np.float64([-2, -1, 0.5, 1, 2, np.nan, np.inf, -np.inf]), "int8", [-128, -127, 63, 127, 127, 0, 127, -128]),
+            (np.float32([0, 0.5, 1]), "uint16", [0, 32767, 65535]),
+        ],
+    )
+    def test_they_are_scaled_and_cut_off(self, given: Any, dtype: str, expected: list[int]) -> None:
+        found = Convert("x", dtype).apply(given)
+
+        assert (dtype, expected) == (found.dtype, found.tolist())
+
+    def test_a_single_one_has_to_fit(self) -> None:
+        for number in (-128, 127):
+            assert number == Convert("x", "int8").apply(np.int64(number))
+        for number in (-129, 128):
+            with pytest.raises(DataError, match=rf"{number} is outside the range of int8"):
+                Convert("x", "int8").apply(number)

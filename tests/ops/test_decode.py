@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 
 from tarviz.model.errors import ChainError, DataError, SchemaError
-from tarviz.model.types import Feature
+from tarviz.model.types import Feature, Schema
 from tarviz.ops import Decode, Resize, parse_chain
 from tarviz.ops.values import pictures
 from tarviz.testing.ops import OpTests, noise
@@ -317,3 +317,125 @@ class TestLeast:
     def test_a_least_size_that_is_none_is_refused(self) -> None:
         with pytest.raises(ChainError, match="a least size"):
             Decode("jpg", least=(0, 5))
+
+
+class TestKinds:
+    @pytest.mark.parametrize(
+        ("op", "kind", "typed", "lowers"),
+        [
+            (Decode("jpg"), "picture", True, True),
+            (Decode("jpg", channels=0), "picture", False, False),
+            (Decode("png", channels=0, dtype="uint16"), "picture", True, False),
+            (Decode("png", channels=4), "picture", True, False),
+            (Decode("png", dtype="uint8"), "picture", True, True),
+            (Decode("jpg", orient=True), "picture", True, False),
+            (Decode("jpg", least=3), "picture", True, False),
+            (Decode("tif", page=1), "picture", True, False),
+            (Decode("gif"), "picture", True, True),
+            (Decode("GIF", frames=2), "film", True, False),
+            (Decode("cls"), "class", True, True),
+            (Decode("cls", dtype="uint8"), "class", True, False),
+            (Decode("cls", dtype="uint32"), "class", True, True),
+            (Decode("cls.gz"), "class", True, False),
+            (Decode("x.json.gz"), "json", True, False),
+            (Decode("gz"), "gz", False, False),
+            (Decode("npy"), "npy", False, False),
+            (Decode("csv"), "structured", False, False),
+            (Decode("txt"), "text", True, False),
+            (Decode("wav"), "sound", True, False),
+            (Decode("any"), "picture", True, True),
+        ],
+        ids=str,
+    )
+    def test_the_name_says_how_much_is_known_before(self, op: Decode, kind: str, typed: bool, lowers: bool) -> None:
+        assert (kind, typed, lowers) == (op.kind, op.typed, op.lowers)
+        assert op.native(Feature("bytes")) == (kind == "picture" and pictures.decodes_fast())
+
+    @pytest.mark.parametrize(
+        ("make", "message", "hint"),
+        [
+            (lambda: Decode("txt", dtype="int8"), "no use for dtype where txt is a text", "It takes no options."),
+            (lambda: Decode("cls", rate=3), "no use for rate where cls is a class", "It takes dtype."),
+            (lambda: Decode("wav", frames=3, fps=None), "no use for frames where wav is a sound", "It takes mono, rate, seconds, start."),
+            (lambda: Decode("npy", page=2, orient=True), "no use for orient, page where npy is an array", None),
+            (lambda: Decode("npz", page=2), "no use for page where npz is arrays", None),
+            (lambda: Decode("csv", page=2), "no use for page where csv is an object or a table", None),
+            (lambda: Decode("cls", dtype="float32"), "decode reads whole numbers; put convert after it for float32", None),
+            (lambda: Decode("mp4", frames=1, every=2), "decode takes one of frames, every and fps", None),
+            (lambda: Decode("mp4", fps=1, every=2), "decode takes one of frames, every and fps", None),
+        ],
+    )
+    def test_options_that_say_nothing_of_it_are_refused(self, make: Any, message: str, hint: str | None) -> None:
+        with pytest.raises(ChainError) as caught:
+            make()
+        assert message in caught.value.message
+        assert hint is None or hint == caught.value.hint
+
+    def test_what_is_unpacked_may_be_anything(self) -> None:
+        assert (0, ("gz", "pkl")) == ((op := Decode("gz", channels=0, unsafe=["gz", "pkl"])).channels, op.unsafe)
+        assert ("pkl",) == Decode("pkl", unsafe="pkl").unsafe
+
+    @pytest.mark.parametrize(
+        ("op", "schema", "needs", "touched"),
+        [
+            (Decode("jpg"), "jpg: uint8[?, ?, 3]", {"jpg", "x"}, ("jpg",)),
+            (Decode("wav"), "wav: float32[?, ?], wav.rate: int32", {"wav", "x"}, ("wav", "wav.rate")),
+            (Decode("mp4", frames=4), "mp4: uint8[4, ?, ?, 3]", {"mp4", "x"}, ("mp4",)),
+            (
+                Decode("mp4", sound=True, mono=True),
+                "mp4: uint8[?, ?, ?, 3], mp4.sound: float32[?, 1], mp4.rate: int32",
+                {"mp4", "x"},
+                ("mp4", "mp4.sound", "mp4.rate"),
+            ),
+            (Decode("cls", dtype="int8"), "cls: int8", {"cls", "x"}, ("cls",)),
+            (Decode("txt"), "txt: str", {"txt", "x"}, ("txt",)),
+            (Decode("json"), "json: object", {"json", "x"}, ("json",)),
+            (Decode("pkl", unsafe="pkl"), "pkl: object", {"pkl", "x"}, ("pkl",)),
+        ],
+        ids=str,
+    )
+    def test_the_fields_that_it_makes_are_known(self, op: Decode, schema: str, needs: set[str], touched: tuple[str, ...]) -> None:
+        fields = Schema({op.ext: Feature("bytes")})
+
+        assert schema == str(op.run_schema(fields))
+        assert needs == op.needs(frozenset({*touched, "x"}))
+        assert op.needs(None) is None
+        assert touched == op.touched(fields)
+        assert {*touched} == op.named
+
+    def test_what_is_seen_of_one_picture_holds_of_all_but_its_size(self) -> None:
+        seen = Feature("uint16", (3, 4, 1))
+
+        assert Feature("uint16", (None, None, None)) == Decode("png", channels=0).generalized(seen) == Decode("csv").generalized(seen)
+        assert seen == Decode("npy").generalized(seen)
+
+    def test_only_bytes_are_decoded(self) -> None:
+        with pytest.raises(SchemaError, match=r"decode\(jpg\) expects bytes, got str\. Is it decoded twice"):
+            Decode("jpg").apply("text")
+
+
+def test_a_film_comes_with_what_is_heard_meanwhile() -> None:
+    av = pytest.importorskip("av", reason="the extra `media`")
+    heard = np.linspace(-0.5, 0.5, 16_000, dtype=np.float32)[None]
+    file = io.BytesIO()
+    with av.open(file, "w", format="matroska") as out:
+        shown, sound = out.add_stream("mpeg4", rate=10), out.add_stream("pcm_f32le", rate=8000, layout="mono")
+        shown.width, shown.height, shown.pix_fmt = 32, 16, "yuv420p"
+        for at in range(20):
+            picture_ = av.VideoFrame.from_ndarray(np.full((16, 32, 3), 10 * at, np.uint8), format="rgb24")
+            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(heard[:, at * 800 : at * 800 + 800]), format="flt", layout="mono")
+            frame.rate, frame.pts = 8000, 800 * at
+            for packet in (*shown.encode(picture_), *sound.encode(frame)):
+                out.mux(packet)
+        for packet in (*shown.encode(), *sound.encode()):
+            out.mux(packet)
+    record = {"__key__": "k", "mkv": file.getvalue()}
+
+    whole, part = (Decode("mkv", sound=True, **cut).run(record) for cut in ({}, {"start": 0.5, "seconds": 1.0}))
+
+    assert [(20, 16, 32, 3), (10, 16, 32, 3)] == [each["mkv"].shape for each in (whole, part)]
+    assert [8000, 8000] == [each["mkv.rate"] for each in (whole, part)]
+    np.testing.assert_allclose(heard.T, whole["mkv.sound"], atol=1e-6)
+    np.testing.assert_allclose(heard.T[4000:12_000], part["mkv.sound"], atol=1e-6)
+    assert isinstance(whole["mkv.rate"], np.int32)
+    assert "mkv.sound" not in Decode("mkv").run(record)

@@ -130,3 +130,52 @@ def test_numbers_that_npy_has_no_name_for_are_refused():
     types = pytest.importorskip("ml_dtypes", reason="ml_dtypes is not installed")
     with pytest.raises(SchemaError, match="no bfloat16; make it float32"):
         Encode("npy").apply(np.ones(3, types.bfloat16))
+
+
+@pytest.mark.parametrize(("bands", "fits"), [(None, True), (1, True), (4, True), (5, False), (0, False)])
+def test_a_picture_has_one_to_four_channels(bands: int | None, fits: bool) -> None:
+    feature = Feature("uint8", (None, None, bands))
+    if fits:
+        assert Feature("bytes") == Encode("png").infer(feature)
+    else:
+        with pytest.raises(SchemaError, match="expects 1 to 4 channels"):
+            Encode("png").infer(feature)
+
+
+@pytest.mark.parametrize(
+    ("form", "bands", "mode"),
+    [
+        *(("jpg", bands, mode) for bands, mode in ((1, "L"), (2, "L"), (3, "RGB"), (4, "RGB"))),
+        *(("png", bands, mode) for bands, mode in ((1, "L"), (2, "LA"), (3, "RGB"), (4, "RGBA"))),
+        *(("tif", bands, mode) for bands, mode in ((1, "L"), (2, "L"), (3, "RGB"), (4, "RGBA"))),
+        *(("bmp", bands, mode) for bands, mode in ((1, "L"), (4, "RGB"))),
+        ("webp", 4, "RGBA"),
+        ("ppm", 4, "RGB"),
+        ("pgm", 1, "L"),
+    ],
+)
+def test_alpha_is_kept_where_a_format_has_it(form: str, bands: int, mode: str) -> None:
+    image = noise(Feature("uint8", (None, None, bands)))[1]
+    image[:, :, -1] |= 1 if bands == 4 else 0  # WebP drops what is wholly transparent
+
+    assert mode == Image.open(io.BytesIO(Encode(form).apply(image))).mode
+
+
+def test_quality_is_for_jpeg_and_webp() -> None:
+    image = noise(RGB)[2]
+    sizes = {form: [len(Encode(form, quality=quality).apply(image)) for quality in (10, 90)] for form in ("jpg", "webp", "png", "tif")}
+
+    assert {"jpg": True, "webp": True, "png": False, "tif": False} == {form: low < high for form, (low, high) in sizes.items()}
+
+
+def test_a_class_is_a_whole_number_of_any_kind() -> None:
+    assert [b"7"] * 3 == [Encode("cls").apply(value) for value in (7, np.uint8(7), np.array(7))]
+    for value in (np.array([7]), np.array(0.5), 1.0, "7"):
+        with pytest.raises(SchemaError, match="expects a whole number"):
+            Encode("cls").apply(value)
+
+
+def test_the_format_is_that_of_the_first_name() -> None:
+    assert ["jpeg", "cls", "cls", "txt", "png"] == [
+        op.format_name for op in (Encode("a.JPEG;png"), Encode("x.index"), Encode("count"), Encode("txt"), Encode("jpg", "png"))
+    ]

@@ -96,3 +96,28 @@ class TestFailures:
     def test_wrong_arguments_are_refused(self, make: Any) -> None:
         with pytest.raises(ChainError):
             make()
+
+
+def test_a_shape_needs_its_type() -> None:
+    op = Func(add_mean, output_types={"a": "int32"}, output_shapes={"b": ()})
+
+    with pytest.raises(SchemaError, match="has a shape for 'b', but no type"):
+        op.infer_record(Schema())
+
+
+def test_types_of_text_and_objects_are_known_by_name() -> None:
+    given = {"a": bytes, "b": str, "c": object, "d": bool, "e": "string", "f": np.dtype("int8")}
+    made = Func(add_mean, output_types=given, output_shapes={"a": [2, None]}).infer_record(Schema())
+
+    assert "a: bytes[2, ?], b: str, c: object, d: bool, e: bytes, f: int8" == str(made)
+
+
+def test_a_function_without_a_name_shows_its_class() -> None:
+    class Own:
+        def __call__(self, record: dict[str, Any]) -> None:
+            pass
+
+    import functools
+
+    assert str(Func(Own())).endswith('Own")')
+    assert 'func("functools:partial")' == str(Func(functools.partial(add_mean)))

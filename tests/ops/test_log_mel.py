@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.model.errors import DataError
+from tarviz.model.errors import ChainError, DataError
 from tarviz.model.types import Feature
 from tarviz.ops.log_mel import LogMel
 from tarviz.testing.ops import OpTests
@@ -35,3 +35,15 @@ class TestLogMel(OpTests):
     def test_a_frequency_that_is_not_there_is_an_error(self) -> None:
         with pytest.raises(DataError, match="no 5000 Hz"):
             LogMel("wav", high=5000, rate=8000).apply(SOUND)
+
+    @pytest.mark.parametrize(("low", "high"), [(-1, None), (5, 5), (6, 5), (float("inf"), None)])
+    def test_bounds_have_to_rise(self, low: float, high: float | None) -> None:
+        with pytest.raises(ChainError, match="low below high"):
+            LogMel("wav", low=low, high=high)
+
+    def test_bounds_choose_the_bands(self) -> None:
+        whole = LogMel("wav", bands=4, size=64, hop=16, rate=8000)
+        halved, full = (LogMel("wav", bands=4, size=64, hop=16, rate=8000, high=high).apply(SOUND) for high in (2000, 4000))
+
+        np.testing.assert_array_equal(whole.apply(SOUND), full)
+        assert np.abs(halved - full).max() > 1

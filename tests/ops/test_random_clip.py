@@ -35,3 +35,19 @@ class TestRandomClip(OpTests):
     def test_bytes_are_refused_with_the_cure(self) -> None:
         with pytest.raises(SchemaError, match="Put decode"):
             self.op.infer(Feature("bytes"))
+
+    @pytest.mark.parametrize("value", [np.zeros((4, 5, 3), np.uint8), np.zeros((0, 4, 5, 3), np.uint8), b"x"])
+    def test_what_is_no_film_is_refused(self, value: Any) -> None:
+        with pytest.raises(SchemaError, match=r"expects (a film \[frames, h, w, c\]|at least one frame), got"):
+            self.op.apply(value)
+
+    def test_of_a_film_the_frames_are_known(self) -> None:
+        assert Feature("float32", (3, 8, None, 1)) == self.op.infer(Feature("float32", (None, 8, None, 1)))
+        with pytest.raises(SchemaError, match=r"expects a film \[frames, h, w, c\], got uint8\[8, 8, 3\]"):
+            self.op.infer(Feature("uint8", (8, 8, 3)))
+
+    def test_without_a_draw_it_is_the_middle(self) -> None:
+        film = np.arange(9, dtype=np.uint8).reshape(9, 1, 1, 1)
+
+        assert [3, 4, 5] == self.op.apply(film).ravel().tolist()
+        assert "cut 25 % of the way in" == self.op.describe_draw(np.array([0.25]))

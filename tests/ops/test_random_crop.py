@@ -27,3 +27,9 @@ class TestRandomCrop(OpTests):
     def test_a_smaller_image_is_an_error_with_the_cure(self) -> None:
         with pytest.raises(SchemaError, match="Put resize"):
             self.op.apply(np.zeros((5, 20, 3), np.uint8))
+
+    def test_without_a_draw_it_is_the_middle(self) -> None:
+        image = np.arange(75, dtype=np.uint8).reshape(5, 5, 3)
+
+        np.testing.assert_array_equal(image[2:4, 1:4], RandomCrop("jpg", (2, 3)).apply(image))
+        assert "cut 25 % of the way down, 50 % across" == RandomCrop("jpg", 3).describe_draw(np.array([0.25, 0.5]))

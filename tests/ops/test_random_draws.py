@@ -62,3 +62,19 @@ def test_numbers_of_keys_of_real_length_stay_as_they_are() -> None:
     ]
 
     assert expected == draws(2, keys, 7, 3).tolist()
+
+
+def test_only_keys_that_are_very_long_are_taken_by_their_hash() -> None:
+    long, other = b"k" * 256 + b"1", b"k" * 256 + b"2"
+    together = draws(1, [long, b"a", other])[:, 0].tolist()
+
+    assert together == [draws(1, [key])[0, 0] for key in (long, b"a", other)]
+    assert 3 == len({*together})
+    assert draws(1, [b"k" * 256]) != draws(1, [long])
+
+
+def test_seed_and_epoch_are_told_apart_whatever_their_size() -> None:
+    found = {float(draws(1, [b"a"], seed, epoch)[0, 0]) for seed in (0, 1, 2, 1 << 63, -1) for epoch in (0, 1, 2, 1 << 40)}
+
+    assert 20 == len(found)
+    assert draws(1, [b"a"], 1 << 64) == draws(1, [b"a"], 0)

@@ -81,6 +81,17 @@ class TestAPiece:
             for high in range(low, len(expected) + 3):
                 assert list(expected)[low:high] == numbers(piece.part(low, high)), (low, high)
 
+    @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "chosen"])
+    def test_it_has_its_records_and_no_others(self, kind: str) -> None:
+        piece, expected = self.KINDS[kind]
+
+        assert list(expected) == [record for record in range(40) if piece.has(record)]
+
+    def test_of_a_shard_that_is_shared_it_has_every_nth_turn(self) -> None:
+        piece = Piece(URL("a.tar"), 3, 70, share=1, of=2)
+
+        assert [*range(16, 32), *range(48, 64)] == [record for record in range(90) if piece.has(record)]
+
     @pytest.mark.parametrize("kind", KINDS)
     def test_what_is_behind_a_record_are_the_numbers_from_it_on(self, kind: str) -> None:
         piece, expected = self.KINDS[kind]

@@ -14,6 +14,7 @@ from tarviz.model.errors import UsageError
 from tarviz.ops import Chain, FieldOp, Op, Rename
 from tarviz.ops.func import Func as RecordFunc
 from tarviz.pipeline import Pipeline
+from tarviz.runners.arguments import whole_number
 from tarviz.selection import Selection, parse
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ class AisDataset:
         self.bucket_name = os.fspath(bucket_name) if isinstance(bucket_name, str | os.PathLike) else bucket_name
         self._prefix = _shards.prefix(bucket_name, proxy_url)
         self.proxy_url = proxy_url
-        self.num_workers = _shards.workers(num_workers)
+        whole_number("num_workers", num_workers)
+        self.num_workers = num_workers
         self.chain, self.selection = translated(val_op, label_op)
 
     def pipeline(self, template: str | Sequence[str]) -> Pipeline:
@@ -71,16 +73,11 @@ class AisDataset:
         `output_shapes`, in the structure of value and label, win over what the ops make.
         """
         refuse_unknown("load_from_tar", unknown, _LOAD)
-        outputs = _shards.names(path)
-        limit = _shards.size_limit(max_shard_size, outputs)
+        outputs = _shards.outputs_of(path, max_shard_size, record_to_example)
         if outputs is not None:
-            return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, limit, self.num_workers)
-        if record_to_example is not None:
-            raise UsageError(
-                "record_to_example is for TFRecord files; there is no path.", hint='Add path="train-{}.record", or use Func(f).'
-            )
+            return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, max_shard_size, self.num_workers)
         pipeline = _shards.with_class_numbers(self.pipeline(template), output_types=output_types)
-        return _shards.dataset(pipeline, output_types, output_shapes, self.num_workers)
+        return pipeline.tf(num_workers=self.num_workers, output_types=output_types, output_shapes=output_shapes)
 
     def __repr__(self) -> str:
         return f"AisDataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"

@@ -15,6 +15,7 @@ from tarviz.model.errors import ChainError, MissingPackageError, StoreError, Tar
 from tarviz.model.types import URL
 from tarviz.ops import Chain, Op
 from tarviz.pipeline import Pipeline
+from tarviz.runners.arguments import whole_number
 from tarviz.runners.elsewhere import Elsewhere, obstacle
 from tarviz.selection import Selection, SelectList, parse
 
@@ -147,9 +148,8 @@ class Dataset:
         """
         refuse_unknown("load", unknown, _LOAD)
         _shards.check_remote(remote_exec)
-        outputs = _shards.names(path)
-        limit = _shards.size_limit(max_shard_size, outputs)
-        count = _shards.workers(num_workers)
+        outputs = _shards.outputs_of(path, max_shard_size, record_to_example)
+        whole_number("num_workers", num_workers)
         if outputs is not None:
             if self.where:
                 raise UsageError("where= is for datasets; the files hold every record.", hint="tarviz convert --where writes what fits.")
@@ -157,15 +157,14 @@ class Dataset:
                 _unused(str(self.chain))
             if remote_exec or (remote_exec is None and self._remote):
                 self._tell("files are written here; tarviz.convert(engine='ray') writes them on a cluster.")
-            return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, limit, count)
-        if record_to_example is not None:
-            raise UsageError(
-                "record_to_example is for TFRecord files; there is no path.", hint='Add path="train-{}.record", or use Func(f).'
-            )
+            return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, max_shard_size, num_workers)
         pipeline = self.pipeline(template)
         if self.chain:
             pipeline = _shards.with_class_numbers(pipeline, output_types=output_types)
-        return _shards.dataset(pipeline, output_types, output_shapes, count, self._engine(remote_exec, pipeline, count))
+        engine = self._engine(remote_exec, pipeline, num_workers)
+        options = {"num_workers": num_workers, "output_types": output_types, "output_shapes": output_shapes, "engine": engine}
+        made: tf.data.Dataset = pipeline.run("tf", **options)
+        return made
 
     def stop(self) -> None:
         """End remote execution: the transformer next to the data is taken away. What Ray does ends with each iteration."""

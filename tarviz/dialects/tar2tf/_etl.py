@@ -58,34 +58,32 @@ class Etl(Elsewhere):
         return nullcontext(_TransformedRows(self, pipeline))
 
 
+@dataclass(frozen=True, slots=True)
 class _TransformedRows:
-    def __init__(self, place: Etl, pipeline: Pipeline) -> None:
-        self._place = place
-        self._pipeline = pipeline
+    place: Etl
+    pipeline: Pipeline
 
     def rows(
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
     ) -> Generator[tuple[int, Row], None, None]:
         """See `RowSource`; a piece is read as a whole, and what is not of it is passed over."""
-        name, asked = self._place.name, self._asked(epoch)
+        name, asked = self.place.name, self._asked(epoch)
 
         def opened(numbered: tuple[int, Piece], own: ReadReport) -> Generator[tuple[int, Piece, Row], None, None]:
             at, piece = numbered
             return ((at, piece, row) for row in _fetched(name, piece.url, asked, own))
 
         left = list(enumerate(pieces[number:], number))
-        with closing(ahead(left, opened, report, self._place.count or _SHARDS, True, _AHEAD)) as found:
+        with closing(ahead(left, opened, report, self.place.count or _SHARDS, True, _AHEAD)) as found:
             for at, piece, row in found:
-                if isinstance(row.value, TarvizError):
-                    error = row.value.at(shard=piece.url)
-                    if not row.behind:  # of the shard, not of a record
-                        raise error
-                    yield at, row
-                elif piece.start < row.behind and (piece.stop is None or row.behind <= piece.stop):
-                    yield at, self._picked(piece, row)
+                error = row.value.at(shard=piece.url) if isinstance(row.value, TarvizError) else None
+                if error is not None and not row.behind:  # of the shard, not of a record
+                    raise error
+                if piece.has(row.behind - 1):
+                    yield at, row if error is not None else self._picked(piece, row)
 
     def _asked(self, epoch: int) -> str:
-        pipeline, plain = self._pipeline, ReadOptions()
+        pipeline, plain = self.pipeline, ReadOptions()
         given = {each.name: getattr(pipeline.options, each.name) for each in fields(ReadOptions)}
         options = {name: value for name, value in given.items() if value != getattr(plain, name)}
         needs = pipeline.select.needs()
@@ -95,8 +93,8 @@ class _TransformedRows:
     def _picked(self, piece: Piece, row: Row) -> Row:
         places = {"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}
         try:
-            value = self._pipeline.select.pick(places | row.value)
-            return Row(row.key, row.behind, value if self._place.fit is None else self._place.fit(places, value))
+            value = self.pipeline.select.pick(places | row.value)
+            return Row(row.key, row.behind, value if self.place.fit is None else self.place.fit(places, value))
         except TarvizError as error:
             return Row(row.key, row.behind, error)
 

@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tarviz import stores
 from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
@@ -17,13 +17,8 @@ from tarviz.ops import Decode, Drop, FieldOp, Keep, Op, Rename
 from tarviz.outputs import Names
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.arguments import whole_number
-from tarviz.runners.elsewhere import Elsewhere
 from tarviz.selection import Select, SelectDict, Selection, SelectList
 from tarviz.stores.templates import braces
-
-if TYPE_CHECKING:
-    import tensorflow as tf
 
 CLASS_FIELDS = ("cls", "cls2", "class", "index", "id")
 """Fields that hold a class number as ASCII text: a conversion leaves them alone, and they become int32."""
@@ -111,16 +106,6 @@ def _strings(selection: Selection, types: Any) -> set[str]:
     return set()
 
 
-def dataset(
-    pipeline: Pipeline, output_types: Any, output_shapes: Any, num_workers: int, engine: str | Elsewhere | None = None
-) -> tf.data.Dataset:
-    """The pipeline as a tf.data.Dataset, in the requested dtypes and shapes."""
-    made: tf.data.Dataset = pipeline.run(
-        "tf", num_workers=num_workers, output_types=output_types, output_shapes=output_shapes, engine=engine
-    )
-    return made
-
-
 @dataclass(frozen=True, slots=True)
 class GivenNames(Names):
     """Names of outputs that a generator yields, one after the other."""
@@ -148,9 +133,16 @@ class GivenNames(Names):
         return URL(self.seen[number])
 
 
-def names(path: Any) -> str | GivenNames | None:
-    """The outputs that `path` names: text, what a generator yields, or None for none."""
+def outputs_of(path: Any, max_shard_size: Any, record_to_example: Any) -> str | GivenNames | None:
+    """The outputs that `path` names: text, what a generator yields, or None for none; then the others have to be left out, too."""
+    if max_shard_size and (isinstance(max_shard_size, bool) or not isinstance(max_shard_size, int | float | str)):
+        raise UsageError(f"max_shard_size={max_shard_size!r} is neither a number of bytes nor a size such as '100MB'.")
     if path is None or path == "":
+        if max_shard_size:
+            raise UsageError("max_shard_size limits files; there is no path.", hint='Add path="train-{}.record".')
+        if record_to_example is not None:
+            hint = 'Add path="train-{}.record", or use Func(f).'
+            raise UsageError("record_to_example is for TFRecord files; there is no path.", hint=hint)
         return None
     if isinstance(path, str | os.PathLike):
         return os.fspath(path)
@@ -170,7 +162,7 @@ def write(
 ) -> list[str]:
     """The records of shards, as they are, as TFRecord files; returns their paths."""
     if isinstance(outputs, GivenNames):
-        if max_shard_size is None:
+        if not max_shard_size:
             outputs.at(len(stream.shards(shards)) - 1)  # too few names are an error before anything is written
         num_workers = 1
     if record_to_example is not None:
@@ -182,28 +174,11 @@ def write(
     pipeline = Pipeline(shards, **OPTIONS)
     made = pipeline.convert(
         outputs,
-        max_shard_size=max_shard_size,
+        max_shard_size=max_shard_size or None,
         num_workers=num_workers,
         record_to_example=ToExample(record_to_example or default_record_to_example),
     )
     return list(made)
-
-
-def size_limit(max_shard_size: Any, path: Any) -> int | float | str | None:
-    """The limit, None for none; `UsageError` when there are no files to limit."""
-    if max_shard_size in (None, 0, ""):
-        return None
-    if isinstance(max_shard_size, bool) or not isinstance(max_shard_size, int | float | str):
-        raise UsageError(f"max_shard_size={max_shard_size!r} is neither a number of bytes nor a size such as '100MB'.")
-    if path is None:
-        raise UsageError("max_shard_size limits files; there is no path.", hint='Add path="train-{}.record".')
-    return max_shard_size
-
-
-def workers(num_workers: Any) -> int:
-    """A number of workers."""
-    whole_number("num_workers", num_workers)
-    return int(num_workers)
 
 
 def check_remote(remote_exec: Any) -> None:

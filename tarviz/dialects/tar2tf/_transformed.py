@@ -7,9 +7,8 @@ the fields, or the error of one that an op refused. The last one, without fields
 
 from __future__ import annotations
 
-import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any, cast
 
@@ -46,28 +45,32 @@ def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadRepor
         for row in rows:
             yield _example(row, wanted)
             count += 1
-        yield _made(_END, _ending(count, report), {}, {})
+        yield _made(_END, _ending(count, report), {})
 
     for together in tfrecord.together(examples()):
         yield from map(bytes, tfrecord.frame(together).buffers())
 
 
 def _example(row: Row, wanted: frozenset[str] | None) -> bytes:
-    head = _head_of(row)
-    features: dict[str, Any] = {}
-    kinds: dict[str, str] = {}
-    if "error" not in head:
+    head: dict[str, Any] = {"key": row.key, "behind": row.behind}
+    made: dict[str, tuple[list[Any], Any, str]] = {}
+    error = row.value if isinstance(row.value, TarvizError) else None
+    if error is None:
+        fields = [name for name in row.value if not name.startswith("__") and (wanted is None or name in wanted)]
         try:
-            made = {name: _feature(name, value) for name, value in _fields_of(row, wanted)}
-        except SchemaError as error:
-            return _made(row.key, _head_of(row, error), {}, {})
+            made = {name: _feature(name, row.value[name]) for name in fields}
+        except SchemaError as refused:
+            error = refused
+    if error is None:
         head["fields"] = [[name, what] for name, (what, _, _) in made.items()]
-        features = {name: value for name, (_, value, _) in made.items()}
-        kinds = {name: kind for name, (_, _, kind) in made.items()}
-    return _made(row.key, head, features, kinds)
+    else:
+        head["error"] = {"kind": type(error).__name__, "hint": error.hint, **asdict(error.fault)}
+    return _made(row.key, head, made)
 
 
-def _made(key: str, head: Any, features: dict[str, Any], kinds: dict[str, str]) -> bytes:
+def _made(key: str, head: Any, made: Mapping[str, tuple[list[Any], Any, str]]) -> bytes:
+    features = {name: value for name, (_, value, _) in made.items()}
+    kinds = {name: kind for name, (_, _, kind) in made.items()}
     return example.encode({"__key__": to_bytes(key), _HEAD: json.dumps(head).encode(), **features}, {**kinds, _HEAD: "bytes"})
 
 
@@ -88,8 +91,8 @@ def _feature(name: str, value: Any) -> tuple[list[Any], Any, str]:
     return ["json"], _json_of(name, value), "bytes"
 
 
-def _decoded(found: Mapping[str, list[Any]], name: str, what: list[Any]) -> Any:
-    (kind, *more), (value,) = what, found[name]
+def _decoded(feature: list[Any], what: list[Any]) -> Any:
+    (kind, *more), (value,) = what, feature
     if kind in ("bytes", "int"):
         return value
     if kind == "text":
@@ -112,7 +115,7 @@ def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
             if "rows" in head:
                 _ended(head, count, report)
                 return
-            yield _row_of(head, functools.partial(_decoded, found))
+            yield Row(head["key"], head["behind"], _value(head, found))
             count += 1
     except OSError as error:
         raise _short(count) from error
@@ -133,21 +136,6 @@ def _ending(count: int, report: ReadReport) -> dict[str, Any]:
     return end | {"warnings": [asdict(fault) for fault in report.warnings], "skipped": [asdict(fault) for fault in report.skipped]}
 
 
-def _head_of(row: Row, error: TarvizError | None = None) -> dict[str, Any]:
-    """What stands before the values of a row; with the error in their place that is given, or that the row holds."""
-    head: dict[str, Any] = {"key": row.key, "behind": row.behind}
-    if error is None and isinstance(row.value, TarvizError):
-        error = row.value
-    if error is not None:
-        head["error"] = {"kind": type(error).__name__, "hint": error.hint, **asdict(error.fault)}
-    return head
-
-
-def _fields_of(row: Row, wanted: frozenset[str] | None) -> list[tuple[str, Any]]:
-    """The fields of a row that go along."""
-    return [(name, value) for name, value in row.value.items() if not name.startswith("__") and (wanted is None or name in wanted)]
-
-
 def _json_of(name: str, value: Any) -> bytes:
     """A value as JSON; `SchemaError` where it is none."""
     try:
@@ -157,14 +145,10 @@ def _json_of(name: str, value: Any) -> bytes:
         raise SchemaError(what, details={"field": name}, hint="remote_exec=False runs the chain here.") from None
 
 
-def _row_of(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Row:
-    """The row that follows a head; `value(name, kind)` is that of each field, asked for in their order."""
-    return Row(head["key"], head["behind"], _value(head, value))
-
-
-def _value(head: Mapping[str, Any], value: Callable[[str, Any], Any]) -> Any:
+def _value(head: Mapping[str, Any], found: Mapping[str, list[Any]]) -> Any:
+    """The fields that a head names, or the error that it holds in their place."""
     if (told := head.get("error")) is None:
-        return {name: value(name, kind) for name, kind in head["fields"]}
+        return {name: _decoded(found[name], what) for name, what in head["fields"]}
     kind = {"SchemaError": SchemaError, "DataError": DataError}.get(told["kind"], TarvizError)
     error = kind(told["message"], code=told["code"], hint=told["hint"])
     return error.at(key=told["key"], member=told["member"], offset=told["offset"])

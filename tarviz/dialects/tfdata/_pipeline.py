@@ -50,13 +50,9 @@ class Pipeline:
         self._out: Any = None  # a path, an open file, or a function of the reader of examples
 
     def from_tar(self, source: Any) -> Self:
-        """Samples of shards: a path, URL, template, folder, a list of these, or an open binary file. Packed ones are recognised."""
+        """Samples of shards: a path, URL, template, folder, a list of these, or an open binary file; packed ones too, told by the bytes."""
         self._tar = ShardSource(source)
         return self
-
-    def from_tar_gz(self, source: Any) -> Self:
-        """The same; packing is told by the bytes."""
-        return self.from_tar(source)
 
     def transform_samples(self, *transforms: Transform) -> Self:
         """Each sample through functions from sample to sample."""
@@ -120,6 +116,7 @@ class Pipeline:
         self._out = _stage("with_tfrecord_stage", stage)
         return self
 
+    from_tar_gz = from_tar
     with_sample2tf_example_stage = with_sample_to_tf_example_stage
     with_tf_example_stage = with_tf_examples_stage
     filter_empty_tf_examples = filter_empty_examples

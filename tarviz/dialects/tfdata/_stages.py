@@ -6,9 +6,10 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, to_example
+from tarviz.dialects.tfdata.core import KEY_ENTRY, FeatureType, Sample, TFExample, key_of, to_example
 from tarviz.dialects.tfdata.transform import Renaming
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
@@ -21,12 +22,12 @@ SamplesReader: TypeAlias = Iterator[Any]
 TFExampleReader: TypeAlias = Iterator[Any]
 
 
+@dataclass(frozen=True, slots=True)
 class SampleTypes:
     """The default stage from samples to examples."""
 
-    def __init__(self, types: Mapping[str, FeatureType], quoted_key: bool) -> None:
-        self.types = types
-        self.quoted_key = quoted_key
+    types: Mapping[str, FeatureType]
+    quoted_key: bool
 
     @property
     def whole(self) -> bool:
@@ -72,17 +73,17 @@ def write_batches(batches: Iterator[examples.Examples], out: Any) -> int:
     return count
 
 
+@dataclass(frozen=True, slots=True)
 class Transforming:
     """A stage of functions that are applied to each item."""
 
-    def __init__(self, functions: tuple[Callable[[Any], Any], ...], kind: type[Sample | TFExample]) -> None:
-        self.functions = functions
-        self.kind = kind
+    functions: tuple[Callable[[Any], Any], ...]
+    kind: type[Sample | TFExample]
 
     def __call__(self, reader: Iterator[Any]) -> Iterator[Any]:
         idle: dict[Any, Renaming] = {f: f for f in self.functions if isinstance(f, Renaming)}
         for item in reader:
-            shard, key = getattr(item, "shard", None), _key(item)
+            shard, key = getattr(item, "shard", None), key_of(item) if isinstance(item, Mapping) else None
             found = item
             for f in self.functions:
                 if f in idle and idle[f].finds(found):
@@ -103,12 +104,6 @@ class Transforming:
         for renaming in idle:
             text = f"W_NO_FIELD rename names {';'.join(renaming.sources)!r}, which no {self.kind.__name__} has."
             warnings.warn(text, TarvizWarning, stacklevel=2)
-
-
-def _key(item: Any) -> str | None:
-    key = item.get(KEY_ENTRY) if isinstance(item, Mapping) else None
-    key = key[0] if isinstance(key, list) and key else key
-    return None if key is None or key == [] else key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else str(key)
 
 
 def empty_samples(reader: SamplesReader) -> SamplesReader:

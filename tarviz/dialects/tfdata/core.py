@@ -13,7 +13,7 @@ from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.formats.features import parse_floats, parse_integer
 from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError
-from tarviz.model.types import Buffer
+from tarviz.model.types import Buffer, to_bytes, to_text
 
 KEY_ENTRY = "__key__"
 
@@ -97,7 +97,7 @@ class TFExample(dict[str, list[Any]]):
 def listed(value: Any) -> list[Any]:
     """A feature's list."""
     if isinstance(value, str):
-        return [value.encode("utf-8", "surrogateescape")]
+        return [to_bytes(value)]
     if isinstance(value, bytes | bytearray | memoryview):
         return [bytes(value)]
     if isinstance(value, np.ndarray | np.generic):
@@ -137,7 +137,7 @@ def to_example(sample: Mapping[str, Any], types: Mapping[str, FeatureType], *, q
 
     Numbers are read from text (`b"7\\n"`); floats also from raw little-endian float32 where the bytes are not text.
     """
-    place = {"shard": getattr(sample, "shard", None), "key": _text(sample.get(KEY_ENTRY))}
+    place = {"shard": getattr(sample, "shard", None), "key": key_of(sample)}
     made = TFExample(shard=place["shard"])
     for name, value in sample.items():
         try:
@@ -163,7 +163,7 @@ def _untyped(name: str, value: Any) -> Any:
 
 
 def _typed(name: str, value: Any, wanted: FeatureType) -> list[Any]:
-    payload = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value
+    payload = to_bytes(value) if isinstance(value, str) else value
     if isinstance(payload, bytes | bytearray | memoryview):
         values: list[Any] = _from_bytes(name, bytes(payload), wanted)
     else:
@@ -195,8 +195,10 @@ def _from_bytes(name: str, data: bytes, wanted: FeatureType) -> list[Any]:
         return numbers
 
 
-def _text(key: Any) -> str | None:
-    return None if key is None else key.decode("utf-8", "surrogateescape") if isinstance(key, bytes) else str(key)
+def key_of(item: Mapping[str, Any]) -> str | None:
+    """The key of a sample or an example."""
+    key = next(iter(listed(item.get(KEY_ENTRY))), None)
+    return None if key is None else to_text(key) if isinstance(key, bytes) else str(key)
 
 
 def read_tfrecord(source: Any, *, shard: str | None = None) -> Iterator[TFExample]:

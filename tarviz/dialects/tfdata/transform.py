@@ -40,7 +40,7 @@ def like(entries: Mapping[str, Any], found: Mapping[str, Any]) -> Mapping[str, A
 
 
 def sample_selections(*selections: Selection) -> Transform:
-    """Keeps the entries that one of the selections selects; `__key__` too is kept only where one does."""
+    """Keeps the entries, or (`example_selections`) features, that one of the selections selects; `__key__` too only where one does."""
     if not selections:
         raise UsageError("there are no selections.", hint='For example selection.by_key("image").')
     for one in selections:
@@ -53,11 +53,6 @@ def sample_selections(*selections: Selection) -> Transform:
     return transform
 
 
-def example_selections(*selections: Selection) -> Transform:
-    """Keeps the features that one of the selections selects."""
-    return sample_selections(*selections)
-
-
 def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
     """A copy of an entry under another name; of several that are there the last one counts, and without any nothing is made.
 
@@ -66,13 +61,8 @@ def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
     return Renaming(Rename({dest: srcs}, keep=True))
 
 
-def sample_f(f: Callable[[Sample], Mapping[str, Any]]) -> Transform:
-    """A function of your own from sample to sample."""
-    return checked_function(f, "a transform is a function")  # type: ignore[no-any-return]
-
-
-def example_f(f: Callable[[TFExample], Mapping[str, Any]]) -> Transform:
-    """A function of your own from example to example."""
+def sample_f(f: Transform) -> Transform:
+    """A function of your own from sample to sample, or (`example_f`) from example to example."""
     return checked_function(f, "a transform is a function")  # type: ignore[no-any-return]
 
 
@@ -81,5 +71,6 @@ def id_(entries: Any) -> Any:
     return entries
 
 
+example_selections = sample_selections
+example_f = tf_example_f = sample_f
 rename_transformation = rename
-tf_example_f = example_f

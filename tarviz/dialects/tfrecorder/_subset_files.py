@@ -38,17 +38,21 @@ def write_subsets(
     save_directory_path: Path,
     subsets: Mapping[str, Sequence[Example]],
     about: dict[str, Any],
+    limit: float,
+    log: bool,
+    /,  # what examples take may have any of these names
     *,
-    examples_tfrecord_file_max_size_in_bytes: float = MAX_SIZE,
     examples_tfrecords_files_max_size_in_bytes: float | None = None,
-    examples_log_in_csv_file: bool = True,
     **kwargs: Any,
 ) -> Counts:
-    """Writes the subsets and the config file; the one place where files are made."""
-    limit = examples_tfrecords_files_max_size_in_bytes or examples_tfrecord_file_max_size_in_bytes
+    """Writes the subsets, in files of `limit` bytes at most, and the config file, with a `log` also the lists of examples.
+
+    The one place where files are made. The keyword is another name of the limit, and goes before it.
+    """
+    limit = examples_tfrecords_files_max_size_in_bytes or limit
     root = os.fspath(save_directory_path)
     attributes = _attributes(example for listed in subsets.values() for example in listed)
-    rows = {name: [example.to_csv_row() for example in listed] for name, listed in subsets.items()} if examples_log_in_csv_file else {}
+    rows = {name: [example.to_csv_row() for example in listed] for name, listed in subsets.items()} if log else {}
     counts = Counts()
     for name, listed in subsets.items():
         folder = stores.join(root, name) if name else URL(root)
@@ -58,13 +62,13 @@ def write_subsets(
             for batch in tfrecord.together(_serialized(listed, shapes, ignored, kwargs)):
                 outputs.add(tfrecord.frame(batch))
         _forget(folder, len(outputs.done))
-        if examples_log_in_csv_file:
+        if log:
             write_csv(stores.join(folder, CSV), rows[name])
         write_schema(folder, shapes.schema(attributes), outputs.done)
         counts[name] = len(listed)
         counts.written[name] = sum(written.records for written in outputs.done)
         counts.ignored[name] = ignored[0]
-    facts = {**about, "tfrecord_file_max_size_in_mb": f"{limit / 1e6:.2e}", "log_in_csv_file": examples_log_in_csv_file}
+    facts = {**about, "tfrecord_file_max_size_in_mb": f"{limit / 1e6:.2e}", "log_in_csv_file": log}
     _write_config(root, {**facts, **{f"{name or 'examples'}_count": count for name, count in counts.items()}, **kwargs})
     return counts
 

@@ -28,6 +28,5 @@ def assert_example_serialize_deserialize_is_ok(example: Example | Iterable[Examp
                 if not same or np.shape(expected) != np.shape(actual):
                     raise AssertionError(f"{type(chunk).__name__}.{attribute.name}: {expected!r} came back as {actual!r}")
             count += 1
-            chunk.release()
         one.release()
     return count

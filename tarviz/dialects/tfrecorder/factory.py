@@ -54,8 +54,8 @@ def generate_and_save_train_eval_test_tfrecords_files(
     kind = _given(examples_class=examples_class, example_class=example_class)
     path = _given(examples_filepath=examples_filepath, examples_list_filepath=examples_list_filepath)
     examples, about = _from_file(kind, path, kwargs)
-    files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
-    return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, **files, **kwargs)
+    files = examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file
+    return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, *files, **kwargs)
 
 
 def generate_and_save_train_eval_test_tfrecords_files_for_examples(
@@ -78,9 +78,9 @@ def generate_and_save_train_eval_test_tfrecords_files_for_examples(
     for kind in {type(example) for example in examples}:
         _checked(kind, kwargs)
     about = {"class_name": type(examples[0]).__name__ if examples else "", "list_filepath": ""}
-    files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
+    files = examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file
     return _split_and_write(
-        save_directory_path, examples, examples_train_eval_test_ratio, about, examples_shuffle=examples_shuffle, **files, **kwargs
+        save_directory_path, examples, examples_train_eval_test_ratio, about, *files, examples_shuffle=examples_shuffle, **kwargs
     )
 
 
@@ -152,9 +152,7 @@ def generate_and_save_tfrecords_files_for_examples_dict(
             _checked(kind, kwargs)
     kinds = {type(example).__name__ for listed in subsets.values() for example in listed}
     about = {"class_name": ", ".join(sorted(kinds)), "list_filepath": ""}
-    return write_subsets(
-        save_directory_path, subsets, about, **_files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file), **kwargs
-    )
+    return write_subsets(save_directory_path, subsets, about, examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file, **kwargs)
 
 
 def generate_and_save_tfrecords_files_for_examples_file(
@@ -170,8 +168,8 @@ def generate_and_save_tfrecords_files_for_examples_file(
     """The examples of a CSV file, without a split: the files lie in `save_directory_path` itself."""
     kind, path = _given(examples_class=examples_class, example_class=example_class), _given(examples_filepath=examples_filepath)
     examples, about = _from_file(kind, path, kwargs)
-    files = _files(examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file)
-    return write_subsets(save_directory_path, {"": examples}, about, **files, **kwargs)
+    files = examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file
+    return write_subsets(save_directory_path, {"": examples}, about, *files, **kwargs)
 
 
 def _given(**names: Any) -> Any:
@@ -181,10 +179,6 @@ def _given(**names: Any) -> Any:
         return found[0]
     known = " or ".join(names)
     raise UsageError(f"{known} is given twice." if found else f"{known} is missing.")
-
-
-def _files(limit: float, log: bool) -> dict[str, Any]:
-    return {"examples_tfrecord_file_max_size_in_bytes": limit, "examples_log_in_csv_file": log}
 
 
 def get_examples_list_filepaths(dirpath: Path) -> str:
@@ -228,6 +222,9 @@ def _split_and_write(
     examples: list[Example],
     ratio: Any,
     about: dict[str, Any],
+    limit: float,
+    log: bool,
+    /,  # what examples take may have any of these names
     *,
     examples_shuffle: bool = True,
     examples_shuffle_seed: int = 0,
@@ -240,16 +237,11 @@ def _split_and_write(
         random.Random(examples_shuffle_seed).shuffle(examples)
     parts = split_examples_list(examples, ratio)
     subsets = {name: part for name, part in zip(("train", "eval", "test"), parts, strict=True) if part is not None}
-    return write_subsets(save_directory_path, subsets, {**about, "train_eval_test_ratio": ratio}, **kwargs)
+    return write_subsets(save_directory_path, subsets, {**about, "train_eval_test_ratio": ratio}, limit, log, **kwargs)
 
 
-_OPTIONS = frozenset(
-    f"examples_{name}"
-    for name in (
-        *("shuffle", "shuffle_seed", "train_eval_test_ratio", "log_in_csv_file"),
-        *("tfrecord_file_max_size_in_bytes", "tfrecords_files_max_size_in_bytes"),
-    )
-)
+_SIZES = "tfrecord_file_max_size_in_bytes tfrecords_files_max_size_in_bytes"
+_OPTIONS = frozenset(f"examples_{name}" for name in f"shuffle shuffle_seed train_eval_test_ratio log_in_csv_file {_SIZES}".split())
 
 
 def _from_file(kind: Any, path: Path, kwargs: Mapping[str, Any]) -> tuple[list[Example], dict[str, Any]]:

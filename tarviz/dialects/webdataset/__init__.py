@@ -35,48 +35,40 @@ if TYPE_CHECKING:
     from tarviz.dialects.webdataset.utils import *  # noqa: F403
     from tarviz.dialects.webdataset.writer import *  # noqa: F403
 
-_PLACES = {
-    "autodecode": (
-        *("Continue", "Decoder", "DecodingError", "gzfilter", "handle_extension", "imagehandler", "pytorch_weights_only"),
-        *("torch_audio", "torch_loads", "torch_video"),
-    ),
-    "cache": ("LRUCleanup", "pipe_cleaner"),
-    "compat": ("FluidInterface", "FluidWrapper", "WebDataset"),
-    "extradatasets": ("MockDataset", "with_epoch", "with_length"),
-    "filters": (
-        *("Cached", "associate", "batched", "decode", "detshuffle", "extract_keys", "getfirst", "info", "map", "map_dict", "map_tuple"),
-        *("pipelinefilter", "rename", "rename_keys", "rsample", "select", "shuffle", "slice", "to_tuple", "transform_with", "unbatched"),
-        *("unlisted", "xdecode"),
-    ),
-    "gopen": ("gopen_schemes",),
-    "handlers": ("ignore_and_continue", "ignore_and_stop", "reraise_exception", "warn_and_continue", "warn_and_stop"),
-    "mix": ("RandomMix", "RoundRobin"),
-    "parts.collate": ("default_collation_fn",),
-    "parts.loader": ("WebLoader",),
-    "parts.shard_map": ("distributed_map_unordered",),
-    "pipeline": ("DataPipeline",),
-    "shardlists": (
-        *("ResampledShards", "SimpleShardList", "non_empty", "resampled", "shardspec", "single_node_only", "split_by_node"),
-        "split_by_worker",
-    ),
-    "tariterators": ("tarfile_samples", "tarfile_to_samples"),
-    "utils": ("PipelineStage", "repeatedly"),
-    "writer": ("ShardWriter", "TarWriter", "numpy_dumps", "torch_dumps"),
+_NAMES = {
+    "autodecode": "Continue Decoder DecodingError gzfilter handle_extension imagehandler pytorch_weights_only torch_audio torch_loads "
+    "torch_video",
+    "cache": "LRUCleanup pipe_cleaner",
+    "compat": "FluidInterface FluidWrapper WebDataset",
+    "extradatasets": "MockDataset with_epoch with_length",
+    "filters": "Cached associate batched decode detshuffle extract_keys getfirst info map map_dict map_tuple pipelinefilter rename "
+    "rename_keys rsample select shuffle slice to_tuple transform_with unbatched unlisted xdecode",
+    "gopen": "gopen_schemes",
+    "handlers": "ignore_and_continue ignore_and_stop reraise_exception warn_and_continue warn_and_stop",
+    "mix": "RandomMix RoundRobin",
+    "parts.collate": "default_collation_fn",
+    "parts.loader": "WebLoader",
+    "parts.shard_map": "distributed_map_unordered",
+    "pipeline": "DataPipeline",
+    "shardlists": "ResampledShards SimpleShardList non_empty resampled shardspec single_node_only split_by_node split_by_worker",
+    "tariterators": "tarfile_samples tarfile_to_samples",
+    "utils": "PipelineStage repeatedly",
+    "writer": "ShardWriter TarWriter numpy_dumps torch_dumps",
 }
+_PLACES = {name: module for module, names in _NAMES.items() for name in names.split()}
 _MODULES = (
     *("autodecode", "cache", "compat", "extradatasets", "filters", "handlers", "mix", "pipeline", "pytorch", "shardlists"),
     *("tariterators", "tenbin", "utils", "wids", "writer"),
 )
 
-__all__ = ["gopen", *(name for names in _PLACES.values() for name in names)]
+__all__ = ["gopen", *_PLACES]
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
-    for module, names in _PLACES.items():
-        if name in names:
-            return getattr(importlib.import_module(f"{__name__}.{module}"), name)
+    if name in _PLACES:
+        return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
     raise AttributeError(f"tarviz.dialects.webdataset has nothing named {name!r}")
 
 

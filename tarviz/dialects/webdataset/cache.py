@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import quote, urlparse
 
 from tarviz import stores
-from tarviz.dialects.webdataset.gopen import gopen, own_opener
+from tarviz.dialects.webdataset.gopen import BUFFER, gopen, own_opener
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
@@ -92,9 +92,7 @@ class LRUCleanup:
                         found.append((self.keyfn(path), os.path.getsize(path), path))
         total = sum(size for _, size, _ in found)
         for _, size, path in sorted(found):
-            if total <= self.cache_size:
-                break
-            if path != keep:
+            if total > self.cache_size and path != keep:
                 with suppress(FileNotFoundError):
                     os.remove(path)
                 total -= size
@@ -184,7 +182,7 @@ class _Origin:
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         own = own_opener(url)
-        return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", 8192))
+        return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", BUFFER))
 
 
 class _OwnStream(Stream):

@@ -32,27 +32,14 @@ class FilterFunction:
     def __call__(self, data: Iterable[Any]) -> Iterable[Any]:
         return self.f(data, *self.args, **self.kw)
 
-    def __repr__(self) -> str:
-        return f"<{getattr(self.f, '__name__', self.f)} {self.args} {self.kw}>"
 
-
-class RestCurried:
-    """A function of which every argument but the first is given first."""
-
-    def __init__(self, f: Callable[..., Iterable[Any]]) -> None:
-        self.f = f
-
-    def __call__(self, *args: Any, **kw: Any) -> FilterFunction:
-        return FilterFunction(self.f, *args, **kw)
-
-
-def pipelinefilter(f: Callable[..., Iterable[Any]]) -> RestCurried:
+def pipelinefilter(f: Callable[..., Iterable[Any]]) -> Callable[..., FilterFunction]:
     """A stage from a function of your own: `f(data, more)` becomes `f(more)`, which takes the data.
 
     >>> list(pipelinefilter(lambda data, n: (x * n for x in data))(3)([1, 2]))
     [3, 6]
     """
-    return functools.update_wrapper(RestCurried(f), f)  # type: ignore[return-value]
+    return functools.wraps(f)(lambda *args, **kw: FilterFunction(f, *args, **kw))
 
 
 def getfirst(a: Mapping[str, Any], keys: Any, default: Any = None, missing_is_error: bool = True) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -12,13 +14,12 @@ from tarviz.model.errors import UsageError
 
 def round_robin_shortest(*sources: Iterator[Any]) -> Iterator[Any]:
     """One item of each in turn, until one of them has no more."""
-    while True:
-        for source in sources:
-            try:
-                item = next(source)
-            except StopIteration:
-                return
-            yield item
+    for source in itertools.cycle(sources):
+        try:
+            item = next(source)
+        except StopIteration:
+            return
+        yield item
 
 
 def round_robin_longest(*sources: Iterator[Any]) -> Iterator[Any]:
@@ -27,17 +28,12 @@ def round_robin_longest(*sources: Iterator[Any]) -> Iterator[Any]:
     >>> list(round_robin_longest(iter("aaa"), iter("b")))
     ['a', 'b', 'a', 'a']
     """
-    left = list(sources)
-    at = 0
+    left = deque(sources)
     while left:
-        at %= len(left)
-        try:
-            item = next(left[at])
-        except StopIteration:
-            del left[at]
-            continue
-        at += 1
-        yield item
+        source = left.popleft()
+        for item in itertools.islice(source, 1):
+            yield item
+            left.append(source)
 
 
 class RoundRobin(Base):

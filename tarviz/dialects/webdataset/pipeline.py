@@ -28,17 +28,13 @@ class DataPipeline(Base, PipelineStage):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
-        self.pipeline: list[Any] = []
+        stages = (each for arg in args if arg is not None for each in (arg if isinstance(arg, list) else [arg]))
+        self.pipeline: list[Any] = [*map(self._checked, stages)]
         self.seed: Any = None
         self.repetitions: int | None = 1
         self.nsamples: int | None = None
         self.size: int | None = None
         self.passes = Passes()
-        for arg in args:
-            if isinstance(arg, list):
-                self.pipeline += [self._checked(each) for each in arg]
-            elif arg is not None:
-                self.pipeline.append(self._checked(arg))
 
     @staticmethod
     def _checked(stage: Any) -> Any:

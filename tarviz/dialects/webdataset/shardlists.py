@@ -11,6 +11,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import Any, TypeAlias
@@ -185,6 +186,10 @@ def check_pid_is_running(pid: int) -> bool:
     return True
 
 
+def _age(path: str) -> float:
+    return os.lstat(path).st_mtime
+
+
 class DirectoryShardList(Base):
     """The shards that turn up in a folder, each taken by one reader: it bears the process's number while it is read.
 
@@ -220,10 +225,11 @@ class DirectoryShardList(Base):
 
     def cleanup_files_without_processes(self) -> None:
         """Recycle shards whose reader is no more."""
-        for path in glob.glob(os.path.join(self.path, "*._*_")):
+        for path in glob.glob(self.path + "*._*_"):
             pid = re.search(r"\._(\d+)_$", path)
             if pid and not check_pid_is_running(int(pid[1])):
-                self.recycle(path)
+                with suppress(FileNotFoundError):  # another reader was quicker
+                    self.recycle(path)
 
     def __iter__(self) -> Iterator[dict[str, str]]:
         last = time.monotonic()
@@ -234,9 +240,9 @@ class DirectoryShardList(Base):
                     return
                 time.sleep(self.poll)
                 continue
-            chosen = min(candidates, key=lambda path: os.stat(path).st_mtime) if self.select == "oldest" else random.choice(candidates)
-            active = f"{chosen}._{os.getpid()}_"
             try:
+                chosen = min(candidates, key=_age) if self.select == "oldest" else random.choice(candidates)
+                active = f"{chosen}._{os.getpid()}_"
                 os.rename(chosen, active)
             except FileNotFoundError:  # another reader was quicker
                 continue

@@ -16,10 +16,6 @@ enforce_security = bool(int(os.environ.get("WDS_SECURE", "0")))
 class PipelineStage:
     """A stage that is an object with `run(source)`, an iterator from an iterator."""
 
-    def invoke(self, *args: Any, **options: Any) -> Any:
-        """The name that `run` had once."""
-        raise NotImplementedError(f"{type(self).__name__} has no invoke; a stage has run(source).")
-
 
 def make_seed(*args: Any) -> int:
     """A number of 31 bits from values, the same in every process (webdataset's own differs from run to run for text)."""

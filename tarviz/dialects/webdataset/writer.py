@@ -204,11 +204,11 @@ class ShardWriter(Whole):
         """Bytes of tar in the shard that is open."""
         return self.tarstream.size if self.tarstream is not None else 0
 
-    def write(self, obj: Mapping[str, Any]) -> int:
-        """Add a sample, whole, to the shard that is open. Returns the bytes of its payloads."""
+    def write(self, obj: Mapping[str, Any]) -> None:
+        """Add a sample, whole, to the shard that is open."""
         if not self._open:
             raise UsageError("the shards are closed.")
-        pieces, size = self._encoder.members(obj)
+        pieces, _ = self._encoder.members(obj)
         origin = obj.get("__url__")
         if self.opener is None and isinstance(origin, str) and origin != self._origin:
             self._refuse(origin)
@@ -222,7 +222,6 @@ class ShardWriter(Whole):
         self.total += 1
         if self.count >= self.maxcount:
             self.finish()
-        return size
 
     def _refuse(self, origin: str) -> None:
         """`UsageError` when a shard that samples come from is one that is written, now, before or later."""

@@ -18,6 +18,7 @@ from tarviz.ops.carry import Carry
 from tarviz.ops.values.carrying import carried_names, form_of, share_left
 from tarviz.ops.values.geometry import Cropped, Geometry, Size
 from tarviz.ops.values.images import FRAMES, check_crop, check_image, image_of, pair
+from tarviz.ops.values.payloads import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class CarryingOp(FieldOp):
 
     def _moved(self, value: Any, name: str, carrier: Carrier, move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]] | None) -> Any:
         if isinstance(value, bytes | bytearray | memoryview):
-            if _is_picture(value):
+            if kind_of("", value) == "picture":
                 raise SchemaError(f"{self} expects the mask {name} as an array. Put decode({name}) before it.", details={"field": name})
             return carrier.payload(value, name)
         if not isinstance(value, np.ndarray):
@@ -114,9 +115,9 @@ class GeometricOp(CarryingOp):
     def geometry(self, size: tuple[int, int], draw: Draw | None = None) -> Geometry:
         """What the op does to an image of (height, width) pixels, with these random numbers."""
 
-    @abstractmethod
     def infer_size(self, feature: Feature) -> tuple[int | None, int | None]:
-        """Height and width after the op, of an image; None where they are not known."""
+        """Height and width after the op, of an image; None where they are not known. They stay."""
+        return feature.shape[-3], feature.shape[-2]
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
         image = image_of(self, value, FRAMES)
@@ -186,7 +187,3 @@ def moved(geometry: Geometry, image: NDArray[Any]) -> NDArray[Any]:
 def size_of(image: NDArray[Any]) -> tuple[int, int]:
     """Height and width, of a film those of its frames."""
     return (image.shape[1], image.shape[2]) if image.ndim == 4 else (image.shape[0], image.shape[1])
-
-
-def _is_picture(value: bytes | bytearray | memoryview) -> bool:
-    return bytes(value[:4]) in (b"\x89PNG", b"II*\x00", b"MM\x00*", b"RIFF", b"GIF8") or bytes(value[:2]) in (b"\xff\xd8", b"BM")

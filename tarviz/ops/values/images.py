@@ -15,25 +15,27 @@ from tarviz.ops.base import feature_of
 
 FRAMES = (3, 4)
 """Ranks of what may be an image [h, w, c] or a film [frames, h, w, c]."""
+FILM = (4,)
+_EXPECTED = {(3,): "an image [h, w, c]", FRAMES: "an image [h, w, c]", FILM: "a film [frames, h, w, c]"}
 
 _MODES = {1: "L", 3: "RGB", 4: "CMYK"}  # CMYK: four plain bands; RGBA would be weighted by its alpha
 
 
 def check_image(op: object, feature: Feature, ranks: tuple[int, ...] = (3,)) -> Feature:
-    """`feature` when it can be an image [height, width, channels], with 4 among `ranks` also frames of a film; else `SchemaError`."""
+    """`feature` when it can be an image [height, width, channels], by its `ranks` also a film; else `SchemaError`."""
     if feature.dtype in ("bytes", "str", "object") or len(feature.shape) not in ranks:
         ext = getattr(op, "ext", "jpg")
         cure = f" Put decode({ext}) before it." if feature.dtype == "bytes" else ""
-        raise SchemaError(f"{op} expects an image [h, w, c], got {feature}.{cure}", details={"field": ext})
+        raise SchemaError(f"{op} expects {_EXPECTED[ranks]}, got {feature}.{cure}", details={"field": ext})
     return feature
 
 
 def image_of(op: object, value: Any, ranks: tuple[int, ...] = (3,)) -> NDArray[Any]:
-    """`value` when it is an image, with 4 among `ranks` also frames of a film; else `SchemaError`."""
+    """`value` when it is an image, by its `ranks` also a film; else `SchemaError`."""
     if isinstance(value, np.ndarray) and value.ndim in ranks:
         return value
     check_image(op, feature_of(value), ranks)
-    raise SchemaError(f"{op} expects an image [h, w, c], got {type(value).__name__}.")
+    raise SchemaError(f"{op} expects {_EXPECTED[ranks]}, got {type(value).__name__}.")
 
 
 def pair(op: object, value: Any, what: str) -> tuple[int, int]:

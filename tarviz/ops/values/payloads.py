@@ -32,26 +32,9 @@ Kind: TypeAlias = Literal[
 ]
 
 PICTURES = (
-    "jpg",
-    "jpeg",
-    "jpe",
-    "jfif",
-    "png",
-    "gif",
-    "bmp",
-    "webp",
-    "tif",
-    "tiff",
-    "ppm",
-    "pgm",
-    "pbm",
-    "pnm",
-    "avif",
-    "jp2",
-    "j2k",
-    "jpx",
-    "jxl",
-)
+    "jpg", "jpeg", "jpe", "jfif", "png", "gif", "bmp", "webp", "tif", "tiff", "ppm", "pgm", "pbm", "pnm",
+    "avif", "jp2", "j2k", "jpx", "jxl",
+)  # fmt: skip
 _DRAWN = ("exr", "pfm", "flo", "pdf", "apng")  # decoded as pictures are, and no other name for a photo
 CLASSES = ("cls", "cls2", "class", "index", "id", "count")
 _TEXTS = ("txt", "text", "transcript", "md", "htm", "html", "xml", "svg", "log", "srt", "vtt")

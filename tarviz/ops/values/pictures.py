@@ -23,17 +23,8 @@ CHANNELS = {0: None, 1: "L", 3: "RGB", 4: "RGBA"}
 _FORMATS = ("JPEG", "PNG", "GIF", "BMP", "WEBP", "TIFF", "PPM", "AVIF", "JPEG2000")
 # What Pillow's plugins let out on damaged data, next to OSError; found by fuzzing, see tests/ops/test_pictures.py
 DAMAGE = (
-    OSError,
-    SyntaxError,
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    EOFError,
-    RuntimeError,
-    AttributeError,
-    struct.error,
-    Warning,
+    *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError),
+    *(EOFError, RuntimeError, AttributeError, struct.error, Warning),
 )
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
@@ -89,7 +80,8 @@ def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | 
     except DataError:
         raise
     except MemoryError as error:
-        raise LimitError(f"{_size(image)} did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
+        size = f"{image.width} x {image.height}"
+        raise LimitError(f"a picture of {size} pixels did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
     except DAMAGE as error:
         raise DataError(f"the {image.format} picture is damaged: {reason(error)}.", code="E_DECODE") from error
 
@@ -122,16 +114,13 @@ def check_size(width: int, height: int, bytes_per_pixel: int) -> None:
 
 
 def _converted(image: Image.Image, channels: int) -> Image.Image:
-    if image.mode in ("La", "RGBa"):
-        image = image.convert(f"{image.mode[:-1]}A")
-    if image.mode.startswith("I;16"):
+    if image.mode == "La":
+        image = image.convert("LA")
+    if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PPM"):  # a PGM of 16 bits
         image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     elif image.mode in ("I", "F"):
-        if image.format != "PNG":
-            dtype = "float32" if image.mode == "F" else "int32"
-            hint = f"decode(…, dtype={dtype}) keeps them."
-            raise DataError(f"it holds 32-bit samples (mode {image.mode}), which are no colours of 8 bits.", code="E_DECODE", hint=hint)
-        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+        hint = f"decode(…, dtype={'float32' if image.mode == 'F' else 'int32'}) keeps them."
+        raise DataError(f"it holds 32-bit samples (mode {image.mode}), which are no colours of 8 bits.", code="E_DECODE", hint=hint)
     mode = CHANNELS[channels] or _own_mode(image)
     return image.convert(mode) if image.mode != mode else image
 
@@ -195,10 +184,6 @@ def seen(data: Buffer) -> str:
     if (found := sniff.kind(head)) is not None:
         return f"it looks like {found}"
     return f"{len(data)} bytes that begin with {bytes(data[:8]).hex(' ')}"
-
-
-def _size(image: Image.Image) -> str:
-    return f"a picture of {image.width} x {image.height} pixels"
 
 
 def reason(error: Any) -> str:

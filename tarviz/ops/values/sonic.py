@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import Draw, FieldOp, feature_of
 
@@ -23,8 +23,8 @@ class SoundOp(FieldOp):
     rate: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.rate is not None and (isinstance(self.rate, bool) or not isinstance(self.rate, int) or self.rate < 1):
-            raise ChainError(f"{self.name} expects rate as samples a second, got {self.rate!r}.")
+        if self.rate is not None:
+            self.check_number("rate", 1, whole=True)
         FieldOp.__post_init__(self)
 
     @abstractmethod

@@ -73,7 +73,9 @@ def _by_soundfile(data: Buffer, start: float, seconds: float | None) -> Heard | 
                 file.seek(first)
             samples = file.read(count, dtype="float32", always_2d=True)
             return Heard(samples, file.samplerate, file.frames / file.samplerate, f"{file.format} {file.subtype}".lower())
-    except (soundfile.LibsndfileError, RuntimeError, ValueError):
+    except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
+        if isinstance(error, LimitError):
+            raise
         return None
 
 

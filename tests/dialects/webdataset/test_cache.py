@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import logging
 import multiprocessing
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 
 import tarviz.dialects.webdataset as wds
-from tarviz.dialects.webdataset.cache import FileCache
+from tarviz.dialects.webdataset.cache import FileCache, LRUCleanup, StreamingOpen, check_tar_format, pipe_cleaner, url_to_cache_name
 from tarviz.model.errors import DataError, NotFoundError, UsageError
 from tarviz.stores.cached import copies
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
@@ -245,3 +246,112 @@ class TestFileCache:
         path = FileCache(folder, validator=None).get_file(server.put("/a.txt", b"text"))
 
         assert b"text" == Path(path).read_bytes()
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        ("url", "expected"),
+        [
+            ("https://h/a/b.tar?x=1", ["b.tar", "a/b.tar", "a/b.tar"]),
+            ("/a/b/c.tar", ["c.tar", "b/c.tar", "a/b/c.tar"]),
+            ("s3://bucket/c.tar", ["c.tar"] * 3),
+            ("pipe:cat a b.tar", ["pipe%3Acat%20a%20b.tar"] * 3),
+            ("pipe:" + "x" * 200, ["x" * 128] * 3),
+        ],
+    )
+    def test_a_file_has_the_end_of_its_url(self, url: str, expected: list[str]) -> None:
+        assert expected == [url_to_cache_name(url, folders) for folders in range(3)]
+
+    def test_a_pipe_has_the_first_url_in_it(self) -> None:
+        assert "s3://b/a" == pipe_cleaner("pipe:aws s3 cp s3://b/a https://h -")
+        assert "pipe:cat a" == pipe_cleaner("pipe:cat a")
+        assert "cat s3://b/a" == pipe_cleaner("cat s3://b/a")
+
+
+class TestCleanup:
+    @pytest.fixture
+    def full(self, tmp_path: Path) -> Path:
+        """Five files of 100 bytes in two folders, and a hidden one; names in the order of their use."""
+        (tmp_path / "sub").mkdir()
+        for name in ("sub/0", "1", "2", "3", "sub/4", ".hidden"):
+            (tmp_path / name).write_bytes(bytes(100))
+        return tmp_path
+
+    def names(self, folder: Path) -> list[str]:
+        return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+    def cleanup(self, folder: Path, size: float, **options: Any) -> LRUCleanup:
+        return LRUCleanup(folder, size, keyfn=lambda path: int(os.path.basename(path)), **options)
+
+    def test_what_was_used_longest_ago_goes(self, full: Path) -> None:
+        self.cleanup(full, 500).cleanup()
+        assert 6 == len(self.names(full))
+        self.cleanup(full, 299).cleanup()
+        assert [".hidden", "3", "4"] == self.names(full)
+
+    def test_the_file_at_work_stays(self, full: Path) -> None:
+        self.cleanup(full, 250).cleanup(keep=str(full / "sub/0"))
+
+        assert [".hidden", "0", "4"] == self.names(full)
+
+    def test_it_looks_once_in_an_interval(self, full: Path) -> None:
+        seldom, always = self.cleanup(full, 450, interval=1000), self.cleanup(full, 450, interval=None)
+        counts = []
+        for number, cleanup in enumerate((seldom, seldom, always, always), 5):
+            cleanup.cleanup()
+            counts.append(len(self.names(full)) - 1)
+            (full / str(number)).write_bytes(bytes(100))
+
+        assert [4, 5, 4, 4] == counts
+
+    def test_no_folder_is_nothing_to_do(self, tmp_path: Path) -> None:
+        for folder in (None, tmp_path / "none"):
+            LRUCleanup(folder, 0).cleanup()
+
+        assert [] == list(tmp_path.iterdir())
+
+
+class TestOpened:
+    def test_files_and_urls_are_opened_one_after_the_other(self, server: FaultServer, tmp_path: Path) -> None:
+        (tmp_path / "a.tar").write_bytes(shard(0))
+        url = server.put("/b.tar", shard(1))
+        found = []
+        for each in StreamingOpen()([str(tmp_path / "a.tar"), {"url": url}]):
+            with each.pop("stream") as stream:
+                found.append((each, stream.read()))
+
+        place = {"url": str(tmp_path / "a.tar"), "local_path": str(tmp_path / "a.tar")}
+        assert [(place, shard(0)), ({"url": url}, shard(1))] == found
+
+    def test_a_missing_one_is_one_for_the_handler(self, tmp_path: Path) -> None:
+        (tmp_path / "a.tar").write_bytes(shard(0))
+        urls = [str(tmp_path / "none.tar"), str(tmp_path / "a.tar")]
+
+        assert 1 == len([each["stream"].close() for each in StreamingOpen(handler=wds.ignore_and_continue)(urls)])
+        assert [] == list(StreamingOpen(handler=wds.ignore_and_stop)(urls))
+        with pytest.raises(NotFoundError):
+            list(StreamingOpen()(urls))
+
+
+def test_a_tar_is_told_by_its_head(tmp_path: Path) -> None:
+    contents = {"plain": shard(0), "packed": gzip.compress(shard(0)), "text": b"x" * 600, "short": shard(0)[:511], "damaged": b"\x1f\x8bxx"}
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+
+    assert ["plain", "packed"] == [name for name in contents if check_tar_format(str(tmp_path / name))]
+
+
+def test_the_environment_says_where_and_how_much(
+    server: FaultServer, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = server.put("/a.tar", shard(0))
+    monkeypatch.setenv("WDS_CACHE", str(folder))
+    monkeypatch.setenv("WDS_CACHE_SIZE", "0")
+    assert 3 == len(list(wds.WebDataset(url)))
+    assert [] == list(folder.iterdir())
+    monkeypatch.setenv("WDS_CACHE_SIZE", "100000")
+    assert 3 == len(list(wds.WebDataset(url)))
+    assert 1 == len(kept(folder))
+    with pytest.raises(UsageError, match="none for cached shards does not exist"):
+        wds.WebDataset(url, cache_dir=tmp_path / "none")
+    assert 3 == len(keys(url, tmp_path / "none", cache_size=0))

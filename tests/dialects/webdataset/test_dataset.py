@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 import tarviz.dialects.webdataset as wds
+from tarviz.dialects.webdataset.parts.places import Passes, WorkerPlace
 from tarviz.dialects.webdataset.parts.source import shares
 from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
-from tarviz.read.stream import ReadOptions
+from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.samples import write_shard
 from tests.conftest import DATA
 
@@ -530,3 +531,130 @@ def test_whoever_has_the_last_records_reads_to_the_end_of_the_shard(tmp_path: Pa
 
     assert [(url, 0, 3)] == shares([url], 0, 2, ReadOptions())
     assert [(url, 3, None)] == shares([url], 1, 2, ReadOptions())
+
+
+def test_it_shows_its_shards_and_stages() -> None:
+    dataset = wds.WebDataset(["https://h/a.tar?X-Amz-Signature=abc", "b-{0..1}.tar"]).shuffle(5).decode("rgb")
+
+    assert "<WebDataset https://h/a.tar?X-Amz-Signature=***, b-{0..1}.tar and 2 stages>" == repr(dataset)
+
+
+def test_a_cache_of_no_size_is_none() -> None:
+    assert wds.WebDataset("a.tar", cache_dir="none", cache_size=0)
+    with pytest.raises(UsageError, match="the folder none for cached shards does not exist"):
+        wds.WebDataset("a.tar", cache_dir="none", cache_size=1)
+
+
+class TestSources:
+    def test_what_is_added_by_key_is_there_before_the_stages(self, shards: Shards) -> None:
+        found = list(wds.WebDataset(shards(3), associate=lambda key: {"n": key[-1]}, select_files=lambda name: "k00001" not in name))
+
+        assert [("k00000", "0"), ("k00002", "2")] == [(sample["__key__"], sample["n"]) for sample in found]
+
+    def test_shards_are_drawn_for_ever_and_nothing_in_them_is_noticed(self, shards: Shards, tmp_path: Path) -> None:
+        url = shards(6, 3)
+        draws = [[int(s["cls"]) for s in itertools.islice(wds.WebDataset(url, resampled=True, seed=seed), 30)] for seed in (1, 1, 2)]
+        by_mode = [int(s["cls"]) for s in itertools.islice(wds.WebDataset(url, mode="resampled", seed=1), 30)]
+
+        assert draws[0] == draws[1] == by_mode != draws[2]
+        assert {*range(6)} == {*draws[0]}
+
+    def test_true_is_rgb_and_false_is_bytes(self, photos: Path) -> None:
+        url = str(photos / "photos-0000.tar")
+        kinds = {decoder: next(iter(wds.WebDataset(url, extensions="jpg", decoder=decoder)))[0] for decoder in (True, False)}
+
+        assert (np.float32, bytes) == (kinds[True].dtype, type(kinds[False]))
+
+    def test_with_a_splitter_of_ones_own_a_rank_may_go_without(self, shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("WORLD_SIZE", "2")
+        url = shards(4)
+        nobody = {"nodesplitter": lambda urls: []}
+
+        with pytest.raises(UsageError, match="rank 0 of 2 has no shard: there are 2 of them"):
+            list(wds.WebDataset(url, **nobody))
+        assert [] == list(wds.WebDataset(url, empty_check=False, **nobody))
+        assert [0, 1, 2, 3] == numbers(wds.WebDataset(url, nodesplitter=None))
+
+    def test_one_built_without_init_has_no_shards_and_no_state(self) -> None:
+        class Own(wds.WebDataset):
+            def __init__(self) -> None:
+                wds.DataPipeline.__init__(self, range(3))
+
+        assert [0, 1, 2] == list(Own()) == list(Own().iterator())
+        for call in (lambda: Own().state_dict(), lambda: Own().source):
+            with pytest.raises(UsageError, match=r"Own did not call WebDataset\.__init__"):
+                call()
+
+    def test_some_of_the_records_of_a_shard_are_read(self, shards: Shards) -> None:
+        """As a worker does: by range, and by range where files are renamed."""
+        url = shards(20, 1)
+        for options in ({}, {"rename_files": lambda name: name}):
+            reading = wds.WebDataset(url, **options).source.shards
+            found = [(at, [s["cls"] for s in rows]) for at, rows in reading.runs(url, ReadReport(), 5, 8)]
+
+            assert 5 == found[0][0]
+            assert [b"5", b"6", b"7"] == [cls for _, run in found for cls in run]
+
+
+class TestPasses:
+    def test_an_epoch_has_a_number_that_decides_its_order(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(30, 3), shardshuffle=True, seed=1).shuffle(9)
+        numbered = [dataset.epoch]
+        found = []
+        for _ in range(2):
+            found.append(numbers(dataset))
+            numbered.append(dataset.epoch)
+        dataset.set_epoch(1)
+
+        assert [0, 1, 2] == numbered
+        assert found[1] == numbers(dataset)
+
+    def test_repeating_for_ever_stops_at_what_is_empty(self, shards: Shards) -> None:
+        assert [] == list(wds.WebDataset(shards(4), repeat=True).select(lambda sample: False))
+        assert 9 == len(list(itertools.islice(wds.WebDataset(shards(4), repeat=True), 9)))
+
+    def test_the_report_is_that_of_the_latest_pass(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(4))
+        assert 0 == dataset.report.records
+        list(dataset)
+
+        assert (4, 2) == (dataset.report.records, dataset.report.shards)
+        assert 0 == dataset.compose().report.records
+
+    @pytest.mark.parametrize(
+        ("seed", "here", "expected"),
+        [
+            (7, WorkerPlace(seed=9), "7/0"),
+            (None, WorkerPlace(seed=9), "9/0"),
+            (None, WorkerPlace(seed=9, shared=True), "None/0"),
+            (None, WorkerPlace(), "None/0"),
+        ],
+    )
+    def test_its_order_depends_on_its_seed_or_on_that_of_the_loader(
+        self, shards: Shards, monkeypatch: pytest.MonkeyPatch, seed: int | None, here: WorkerPlace, expected: str
+    ) -> None:
+        monkeypatch.setattr(Passes, "here", lambda self: here)
+
+        assert expected == wds.WebDataset(shards(2), seed=seed).state_dict()["seed"]
+
+    def test_a_state_holds_where_it_is(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(10, 2), seed=7)
+        place = {"worker": 0, "workers": 1, "node": 0, "nodes": 1, "round": 0, "done": 0}
+        fresh = dataset.state_dict()
+        run = iter(dataset)
+        for _ in range(7):
+            next(run)
+
+        assert place | {"epoch": 0, "seed": "7/0", "share": 0, "record": 0, "given": 0} == fresh
+        assert place | {"epoch": 0, "seed": "7/0", "share": 1, "record": 2, "given": 7} == dataset.state_dict()
+        dataset.load_state_dict(before := dataset.state_dict())
+        assert before == dataset.state_dict()
+
+    def test_behind_a_shuffle_it_counts_what_was_given(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(10, 2)).shuffle(4).listed(2)
+        run = iter(dataset)
+        for _ in range(3):
+            next(run)
+        state = dataset.state_dict()
+
+        assert (0, 0, 6, 3) == (state["share"], state["record"], state["done"], state["given"])

@@ -8,8 +8,10 @@ import json
 import os
 import pickle
 import struct
+import sys
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,7 @@ from PIL import Image
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset.autodecode import ByExtension, imagespecs
-from tarviz.model.errors import DataError, TarvizError
+from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
 from tests.conftest import DATA
 
 NUMPY = [spec for spec, (container, _, _) in imagespecs.items() if container == "numpy"]
@@ -179,3 +181,63 @@ class TestSafety:
         with pytest.raises(DataError):
             one("json", b"[" * 100_000)
         assert [json.loads("1")] == one("json", b"[1]")
+
+
+class TestFilms:
+    """torchaudio and torchvision get a path of a file that ends as the field does."""
+
+    @pytest.mark.parametrize(("decoder", "package"), [("torch_audio", "torchaudio"), ("torch_video", "torchvision")])
+    def test_without_its_package_it_says_so(self, decoder: str, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, package, None)
+        decode = getattr(wds, decoder)
+
+        assert decode(".txt", b"") is decode("a.json", b"") is None
+        with pytest.raises(MissingPackageError, match=f"needs the package {package}"):
+            decode({"torch_audio": "a.FLAC", "torch_video": ".webm"}[decoder], b"")
+
+    def test_a_file_of_the_bytes_is_there_while_they_are_decoded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        seen: list[tuple[str, bytes, dict[str, Any]]] = []
+
+        def load(path: str, **options: Any) -> str:
+            seen.append((path, Path(path).read_bytes(), options))
+            return "decoded"
+
+        monkeypatch.setitem(sys.modules, "torchaudio", SimpleNamespace(load=load))
+        monkeypatch.setitem(sys.modules, "torchvision", SimpleNamespace())
+        monkeypatch.setitem(sys.modules, "torchvision.io", SimpleNamespace(read_video=load))
+
+        assert ["decoded"] * 2 == [one("a.FLAC", b"sound", wds.torch_audio), one("mp4", b"film", wds.torch_video)]
+        assert [("flac", b"sound", {}), ("mp4", b"film", {"pts_unit": "sec"})] == [(p.rpartition(".")[2], data, o) for p, data, o in seen]
+        assert not any(Path(path).exists() for path, _, _ in seen)
+
+
+def test_handlers_hand_on_what_they_change() -> None:
+    renamed = wds.Continue("x.txt", b"new")
+    seen: list[tuple[str, bytes]] = []
+
+    assert "new" == one("any", b"old", lambda key, data: renamed)
+    assert b"old" == one("any", b"old", lambda key, data: seen.append((key, data)), post=[])
+    assert [(".any", b"old")] == seen
+    assert b"x" == one("txt.gz", gzip.compress(b"x"), post=[])
+    assert (packed := gzip.compress(b"x")) == one("txt.gz", packed, pre=[], post=[])
+    with pytest.raises(UsageError, match="3 is not a decoder"):
+        wds.Decoder([], post=[3])
+
+
+def test_the_longest_extension_of_a_table_counts() -> None:
+    table = ByExtension({"png": lambda data: "short", "seg.png": lambda data: "long"})
+
+    assert ["long", "long", "short", "short", None] == [table(key, b"") for key in (".seg.png", "a.SEG.png", "png", ".a.b.png", ".png.txt")]
+
+
+def test_pickles_are_loaded_by_those_who_ask_for_it() -> None:
+    assert {"a": 1} == wds.autodecode.decoders["pkl"](pickle.dumps({"a": 1})) == one("a.pkl", pickle.dumps({"a": 1}), unsafe="pkl")
+
+
+def test_a_decoding_error_says_what_the_decoder_said() -> None:
+    error = wds.DecodingError(k="x", url="u")
+
+    assert ("the field 'x' could not be decoded.", "u", "u", None) == (error.message, error.url, error.shard, error.sample)
+    with pytest.raises(wds.DecodingError) as caught:
+        one("pkl", b"")
+    assert ("E_UNSAFE_DECODER", 'If you trust its origin, name it: unsafe=["pkl"].') == (caught.value.code, caught.value.hint)

@@ -169,3 +169,66 @@ def test_a_loader_takes_it_with_its_sampler(listed: Path) -> None:
 class Label:
     def __call__(self, sample: dict[str, Any]) -> int:
         return int(sample[".cls"])
+
+
+@pytest.mark.parametrize(
+    ("base", "url", "expected"),
+    [
+        ("s3://b/d", "a.tar?x#y", "s3://b/d/a.tar?x#y"),
+        ("s3://b/d", "//c/a.tar", "s3://c/a.tar"),
+        ("https://h/d", "/a.tar", "https://h/a.tar"),
+        ("/d/e", "../a.tar", "/d/a.tar"),
+    ],
+)
+def test_urls_are_seen_from_their_list(base: str, url: str, expected: str) -> None:
+    assert expected == wids.urlmerge(base, url)
+
+
+def test_the_folder_of_a_url_has_no_query() -> None:
+    assert ["https://h/d", "", "s3://b"] == [
+        wids.urldir(url).rstrip("/") for url in ("https://h/d/list.json?x=1#y", "list.json", "s3://b/l.json")
+    ]
+
+
+def test_pictures_and_transformations_are_of_a_kind(listed: Path) -> None:
+    with pytest.raises(UsageError, match="pictures are decoded to PIL or numpy, not 'torch'"):
+        wids.default_decoder({}, "torch")
+    with pytest.raises(UsageError, match="3 is not a transformation"):
+        wids.ShardListDataset(listed, transformations=["PIL", 3])
+    assert isinstance(wids.ShardListDataset(listed, transformations="PIL")[0][".png"], Image.Image)
+
+
+def test_options_go_before_what_the_list_says(listed: Path) -> None:
+    renamed = wids.ShardListDataset(listed, options={"name": "other"})
+
+    assert ("other", "other", "list") == (renamed.dataset_name, renamed.shards[0]["name"], wids.ShardListDataset(listed).dataset_name)
+    assert "mine" == wids.ShardListDataset(listed, dataset_name="mine").dataset_name
+    own = [{"url": "a.tar", "nsamples": 2}, {"url": "b.tar", "nsamples": 3}]
+    assert ("x", 5, None) == ((one := wids.ShardListDataset(own, options={"name": "x"})).dataset_name, len(one), one.base)
+    with listed.open() as file:
+        assert ["s3://b/a.tar", "s3://b/b.tar"] == [shard["url"] for shard in wids.ShardListDataset(file, base="s3://b").shards]
+
+
+def test_indexes_are_held_as_long_as_they_are_used_and_until_it_is_closed(listed: Path) -> None:
+    dataset = wids.ShardListDataset(listed, lru_size=2)
+    for number in (0, 3, 0, 3, 0):
+        dataset[number]
+    assert (5, 2) == dataset.get_stats()
+    dataset.close()
+    dataset[-7]
+
+    assert (6, 3) == dataset.get_stats()
+    with pytest.raises(IndexError, match="sample -8 of 7"):
+        dataset[-8]
+
+
+def test_ranges_of_numbers_are_shuffled_or_not() -> None:
+    plain = wids.ChunkedSampler(Counted(), num_samples=(2, 9), chunksize=3, shuffle=False)
+    first = wids.ChunkedSampler(Counted(), num_samples=6, chunksize=4, seed=1, shufflefirst=True, dslength_per_replica=3)
+
+    assert (7, [2, 3, 4, 5, 6, 7, 8]) == (len(plain), list(plain))
+    assert (3, [0, 1, 2, 3, 4, 5]) == (len(first), sorted(first))
+    assert 3 == len(wids.DistributedChunkedSampler(Counted(), num_replicas=4, rank=3))
+    assert [0, 1, 2, 3] == sorted(wids.DistributedChunkedSampler(Counted(), num_replicas=2, rank=0, num_samples=8))
+    lengths = wids.ShardListSampler(None, lengths=[2, 1])
+    assert (3, [0, 1, 2]) == (len(lengths), sorted(lengths))

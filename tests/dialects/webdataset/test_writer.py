@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -358,3 +359,123 @@ class TestInputs:
 
         assert 20 == sink.total == len(listing(Path("c.tar")))
         assert 4 == len(list(Path.cwd().glob("b-*.tar")))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("encoder", "fields", "message"),
+        [
+            (True, {"npz": {"a": np.array([None])}}, "the array 'a' holds Python objects"),
+            (True, {"npz": [1]}, "npz holds a dict of arrays by name, not list"),
+            (True, {"npz": {1: np.zeros(1)}}, "npz holds a dict of arrays by name"),
+            (True, {"pyd": 3}, r"encoder={'pyd': pickle\.dumps} does"),
+            (True, {"png": np.full((2, 2, 3), -0.5)}, r"expects floats in 0…1, got -0\.5…-0\.5"),
+            (True, {"png": np.zeros((2, 2, 2, 3), np.uint8)}, "expects an image .* got ndarray"),
+            ({"x": str}, {"x": 3}, "the encoder of the field 'x' returned str, not bytes"),
+            (None, {"cls": 3}, "the field 'cls' is int, not bytes"),
+            (False, {"_x": 3, "cls": b"1"}, "the field '_x' is int, not bytes"),
+        ],
+    )
+    def test_what_no_encoder_takes_names_field_and_record(self, tmp_path: Path, encoder: Any, fields: dict[str, Any], message: str) -> None:
+        with wds.TarWriter(tmp_path / "a.tar", encoder=encoder, keep_meta=True) as sink:
+            with pytest.raises(SchemaError, match=message) as caught:
+                sink.write({"__key__": "k", **fields})
+            sink.write({"__key__": "l", "txt": b""})
+
+        assert "k" == caught.value.key
+        assert [("l.txt", b"")] == listing(tmp_path / "a.tar")
+
+    def test_what_messagepack_cannot_hold_is_one(self) -> None:
+        pytest.importorskip("msgpack", reason="msgpack is not installed")
+        for value in ({1, 2}, 2**70):
+            with pytest.raises(SchemaError, match="MessagePack cannot hold this value"):
+                wds.writer.default_handlers["mp"](value)
+
+    @pytest.mark.parametrize(
+        ("make", "message"),
+        [
+            (lambda name: wds.TarWriter(name, encoder=3), "encoder=3 is not an encoder"),
+            (lambda name: wds.TarWriter(3), "TarWriter writes to a path, a URL or an open file, got int"),
+            (lambda name: wds.ShardWriter(name, post=3), "post=3 is not a function"),
+            (lambda name: wds.ShardWriter(name, opener="x"), "opener='x' is not a function"),
+            (lambda name: wds.ShardWriter(name, maxcount=0), "maxcount=0 and"),
+            (lambda name: wds.ShardWriter(name, maxsize=0), "maxsize=0 must be more than 0"),
+        ],
+    )
+    def test_a_wrong_call_is_refused_at_once(self, tmp_path: Path, make: Any, message: str) -> None:
+        with pytest.raises(UsageError, match=message):
+            make(str(tmp_path / "s-%d.tar"))
+        assert [] == list(tmp_path.iterdir())
+
+    def test_nothing_is_written_to_what_is_closed(self, tmp_path: Path) -> None:
+        for sink in (wds.TarWriter(tmp_path / "a.tar"), wds.ShardWriter(str(tmp_path / "s-%d.tar"))):
+            sink.close()
+            with pytest.raises(UsageError, match="closed"):
+                sink.write({"__key__": "a", "cls": 1})
+
+    def test_a_dotted_key_is_told_once(self, tmp_path: Path) -> None:
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            sink.write({"__key__": "d.e/a", "cls": 1})
+            with pytest.warns(TarvizWarning, match=re.escape("'d.e/a.b'")):
+                sink.write({"__key__": "d.e/a.b", "cls": 1})
+            sink.write({"__key__": "d.e/a.c", "cls": 1})  # a warning would be an error
+
+
+class TestMembers:
+    def test_time_mode_and_order_are_those_that_were_asked_for(self, tmp_path: Path) -> None:
+        with wds.TarWriter(tmp_path / "a.tar", mtime=17.9, mode=0o640) as sink:
+            size = sink.write({"__key__": "a", "txt": "grün", "cls": 17})
+        with tarfile.open(tmp_path / "a.tar") as tar:
+            found = [(member.name, member.size, member.mtime, member.mode) for member in tar]
+
+        assert 7 == size
+        assert [("a.cls", 2, 17, 0o640), ("a.txt", 5, 17, 0o640)] == found
+
+    def test_the_size_is_that_of_the_tar_so_far(self, tmp_path: Path) -> None:
+        sizes = []
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            for number in range(3):
+                sizes.append(sink.size)
+                sink.write({"__key__": str(number), "bin": bytes(513)})
+        with wds.ShardWriter(str(tmp_path / "s-%d.tar"), maxcount=2) as shards:
+            written = [shards.size]
+            for number in range(3):
+                shards.write({"__key__": str(number), "bin": bytes(513)})
+                written.append(shards.size)
+
+        assert [1024, 2560, 4096] == sizes
+        assert [0, 2560, 0, 2560] == written
+        assert 5632 == sink.size == (tmp_path / "a.tar").stat().st_size
+
+    @pytest.mark.parametrize("size", [10, 9000, 3 << 20])
+    def test_members_of_any_length_come_whole(self, tmp_path: Path, size: int) -> None:
+        """Short ones are joined before they are written, long ones are not, and a megabyte waits at most."""
+        stream = io.BytesIO()
+        expected = [(f"{number}.bin", bytes([number]) * size) for number in range(3)]
+        with wds.TarWriter(stream) as sink, wds.TarWriter(tmp_path / "a.tar") as other:
+            for number, (_, data) in enumerate(expected):
+                for each in (sink, other):
+                    each.write({"__key__": str(number), "bin": data})
+                if size > 1 << 20:
+                    assert stream.tell() > number * size
+        (tmp_path / "b.tar").write_bytes(stream.getvalue())
+
+        assert expected == listing(tmp_path / "a.tar") == listing(tmp_path / "b.tar")
+
+    def test_a_shard_ends_before_the_sample_that_is_too_much(self, tmp_path: Path) -> None:
+        for limit, expected in ((5632, [3, 1]), (5631, [2, 2])):
+            with wds.ShardWriter(str(tmp_path / f"{limit}-%d.tar"), maxsize=limit) as sink:
+                for number in range(4):
+                    sink.write({"__key__": str(number), "bin": bytes(513)})
+
+            assert expected == [len(listing(tmp_path / f"{limit}-{number}.tar")) for number in range(len(expected))]
+            assert expected == [written.records for written in sink.done]
+
+    def test_arrays_are_written_as_npy(self) -> None:
+        assert [1, 2] == np.load(io.BytesIO(wds.numpy_dumps(np.array([1, 2])))).tolist()
+
+    @pytest.mark.torch
+    def test_tensors_are_written_by_torch(self) -> None:
+        torch = pytest.importorskip("torch", reason="torch is not installed")
+
+        assert [1, 2] == wds.torch_loads(wds.torch_dumps(torch.tensor([1, 2]))).tolist()

@@ -40,3 +40,27 @@ class TestScaling:
     @pytest.mark.parametrize("value", [b"bytes", 7, np.uint8(3), np.zeros(4, np.uint8)], ids=("bytes", "int", "number", "one side"))
     def test_what_is_no_image_goes_one_by_one(self, value: Any) -> None:
         same(Chain.of("convert(x, float32)|normalize(x, 0.5, 0.25)"), {"__key__": "a", "x": value})
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "convert(x, float32)|normalize(x, [1, 2], [1, 1])",  # two numbers for three channels
+            "convert(x, uint16)|normalize(x, 1, 1)",
+            "convert(x, float32)|normalize(y, 1, 1)",
+            "convert(x;y, float32)|normalize(x;y, 1, 1)",
+            "normalize(x, 1, 1)|convert(x, float32)",
+            "convert(x, float32)",
+        ],
+    )
+    def test_others_go_one_by_one_with_their_errors(self, text: str) -> None:
+        image = np.zeros((2, 3, 3), np.uint8)
+
+        same(Chain.of(text), {"__key__": "a", "x": image, "y": image.astype(np.float32)})
+
+    def test_room_that_does_not_fit_is_left_alone(self) -> None:
+        chain, image = Chain.of("convert(x, float32)|normalize(x, 0, 1)"), np.full((2, 3, 3), 255, np.uint8)
+        rooms = [np.zeros((2, 3, 4), np.float32), np.zeros((2, 3, 3)), np.zeros((2, 3, 6), np.float32)[:, :, ::2]]
+        for room in rooms:
+            made = chain.run({"__key__": "a", "x": image}, room={"x": room})["x"]
+            assert not np.shares_memory(made, room)
+            assert (1.0, 0.0) == (made.min(), room.max())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tarviz.model.errors import DataError
+from tarviz.ops.values import clouds
 from tarviz.ops.values.clouds import decode_pcd, decode_ply, decode_xyz
 from tarviz.ops.values.payloads import decode_payload
 
@@ -93,3 +94,54 @@ def test_lines_of_numbers_are_points_and_those_of_a_molecule_are_not():
     assert ["x", "y", "z"] == list(decode_xyz(b"# x y z\n0 1 2\n3 4 5\n"))
     with pytest.raises(DataError):
         decode_payload("xyz", b"2\nwater\nO 0 0 0\nH 0 0 1\n")
+
+
+@pytest.mark.parametrize(
+    ("packed", "plain"),
+    [
+        (b"\x02abc", b"abc"),
+        (b"\x00a\x20\x00", b"aaaa"),  # three more of what is one behind
+        (b"\x02abc\x40\x02", b"abcabca"),
+        (b"\x01ab\xe0\x03\x01", b"ab" * 7),  # a length of 7 has another byte
+        (b"\x1f" + bytes(range(32)) + b"\x20\x1f", bytes(range(32)) + b"\0\1\2"),
+    ],
+)
+def test_lzf_is_unpacked(packed, plain):
+    assert plain == clouds._lzf(packed, len(plain))
+    for size in (len(plain) - 1, len(plain) + 1):
+        with pytest.raises(DataError, match="its compressed points are damaged"):
+            clouds._lzf(packed, size)
+
+
+def test_a_reference_before_the_beginning_is_damage():
+    with pytest.raises(DataError, match="its compressed points are damaged"):
+        clouds._lzf(b"\x00a\x20\x01", 4)
+
+
+def test_a_far_reference_has_its_high_bits_in_the_control():
+    far = bytes(range(256)) + b"x" * 44
+    literal = b"".join(bytes([len(far[at : at + 32]) - 1]) + far[at : at + 32] for at in range(0, 300, 32))
+
+    assert far + far[:3] == clouds._lzf(literal + bytes([0x20 | (299 >> 8), 299 & 255]), 303)
+
+
+def test_columns_of_several_numbers_and_without_a_name():
+    body = np.zeros(4, [("a", "<f4"), ("_1", "u1"), ("n", "<f4", 3)])
+    body["n"][:, 2] = range(4)
+    blob = pcd("binary", body.tobytes(), "a _ n", "4 1 4", "F U F").replace(b"COUNT 1 1 1", b"COUNT 1 1 3")
+
+    found = decode_pcd(blob)
+    assert ["a", "_1", "n"] == list(found)
+    assert [0, 1, 2, 3] == found["n"][:, 2].tolist()
+    assert [0, 1, 2, 3] == decode_pcd(blob.replace(b"POINTS 4\n", b""))["n"][:, 2].tolist()  # width times height
+
+
+@pytest.mark.parametrize(("columns", "names"), [(3, "xyz"), (6, "xyzrgb"), (2, ""), (7, "")])
+def test_lines_have_three_to_six_numbers(columns, names):
+    line = " ".join(map(str, range(columns))).encode() + b"\n"
+    if names:
+        assert len(names) == len(decode_xyz(line * 2))
+        assert 2 == decode_xyz(line * 2)["z"][0]
+    else:
+        with pytest.raises(DataError, match=f"it has {columns} columns"):
+            decode_xyz(line)

@@ -14,16 +14,16 @@ from PIL import Image
 
 from tarviz.model.errors import DataError, LimitError
 from tarviz.ops import parse_chain
-from tarviz.ops.values.films import WHOLE, Cut, decode_film
+from tarviz.ops.values.films import WHOLE, Cut, FilmFacts, decode_film, film_facts
 
 av = pytest.importorskip("av", reason="the extra `media`")
 FORMS = {"mp4": "libx264", "webm": "libvpx", "matroska": "libx264", "avi": "mpeg4", "mov": "libx264"}
 
 
 @lru_cache
-def film(form: str = "mp4", frames: int = 50, rate: int = 10, size: tuple[int, int] = (48, 64)) -> bytes:
+def film(form: str = "mp4", frames: int = 50, rate: int = 10, size: tuple[int, int] = (48, 64), live: str = "0") -> bytes:
     file = io.BytesIO()
-    with av.open(file, "w", format=form) as out:
+    with av.open(file, "w", format=form, options={"live": "1"} if live == "1" else {}) as out:
         stream = out.add_stream(FORMS[form], rate=rate)
         stream.height, stream.width = size
         stream.pix_fmt, stream.gop_size = "yuv420p", 12
@@ -83,6 +83,11 @@ class TestParts:
     def test_frames_come_smaller_where_that_suffices(self) -> None:
         assert (2, 24, 32, 3) == decode_film(film(), Cut(frames=2), least=(20, 20)).shape
 
+    def test_rows_may_be_longer_than_the_picture_is_wide(self) -> None:
+        data = film(frames=3, size=(48, 50))
+
+        np.testing.assert_array_equal(decoded(data)[0], decode_film(data, WHOLE))
+
     def test_a_part_behind_the_end_is_an_error(self) -> None:
         with pytest.raises(DataError, match="no frame in that part"):
             decode_film(film(), Cut(start=60, every=1))
@@ -128,3 +133,91 @@ class TestChains:
         begins = [at for at in range(44) if np.array_equal(whole[at : at + 7], made)]
 
         assert 1 == len(begins)
+
+
+class TestCut:
+    """Which frames are meant, by their times: ten of a tenth of a second each."""
+
+    TIMES = [at / 10 for at in range(10)]
+
+    @pytest.mark.parametrize(
+        ("cut", "expected"),
+        [
+            (Cut(), list(range(10))),
+            (Cut(every=4), [0, 4, 8]),
+            (Cut(every=2, start=0.3), [3, 5, 7, 9]),
+            (Cut(start=0.3, seconds=0.2), [3, 4]),
+            (Cut(seconds=0.25), [0, 1, 2]),
+            (Cut(frames=2), [2, 7]),
+            (Cut(frames=1, start=0.8), [9]),
+            (Cut(frames=12), [0, 1, 2, 2, 3, 4, 5, 6, 7, 7, 8, 9]),
+            (Cut(fps=5), [0, 2, 4, 6, 8]),
+            (Cut(fps=3, start=0.5), [5, 8]),
+            (Cut(fps=4, start=0.2, seconds=0.5), [2, 4]),
+            (Cut(fps=1, start=2), [9]),
+            (Cut(frames=2, start=0.5, seconds=9), [6, 8]),
+        ],
+    )
+    def test_they_are_those_on_the_screen_then(self, cut: Cut, expected: list[int]) -> None:
+        assert expected == cut.thinned(self.TIMES, 1.0)
+
+    def test_of_a_film_of_unknown_length_they_are_counted(self) -> None:
+        assert Cut(frames=2).times(None) is Cut(every=2).times(5) is Cut().times(5) is None
+        assert [0, 0.5, 1] == Cut(fps=2).times(1.5)
+
+
+class TestOddFilms:
+    def test_one_that_does_not_say_how_long_it_is_is_counted(self) -> None:
+        data = film("matroska", 20, live="1")
+        whole, _ = decoded(data)
+        assert film_facts(data).seconds is None
+
+        np.testing.assert_array_equal(whole[[2, 7, 12, 17]], decode_film(data, Cut(frames=4)))
+        np.testing.assert_array_equal(whole[[0, 5, 10, 15]], decode_film(data, Cut(fps=2)))
+        np.testing.assert_array_equal(whole[[3, 4, 5]], decode_film(data, Cut(start=0.3, seconds=0.3)))
+
+    def test_what_its_header_says(self) -> None:
+        assert FilmFacts(64, 48, 5.0, 10.0, "h264") == film_facts(film())
+
+    def test_without_a_picture_it_is_no_film(self) -> None:
+        from tests.ops.values.test_sounds import film_sound
+
+        with pytest.raises(DataError, match=r"there is no film in it, but audio") as caught:
+            decode_film(film_sound("aac", "ipod"), WHOLE)
+        assert "E_NOT_SHOWN" == caught.value.code
+
+
+class TestPictures:
+    """GIF, WebP and APNG."""
+
+    def gif(self, count: int = 4, duration: Any = 100, size: tuple[int, int] = (16, 24)) -> bytes:
+        frames = [Image.fromarray(np.full((*size, 3), 60 * at, np.uint8)) for at in range(count)]
+        file = io.BytesIO()
+        frames[0].save(file, "GIF", save_all=True, append_images=frames[1:], duration=duration)
+        return file.getvalue()
+
+    @pytest.mark.parametrize(
+        ("cut", "expected"),
+        [(WHOLE, [0, 60, 120, 180]), (Cut(every=3), [0, 180]), (Cut(start=0.1, seconds=0.2), [60, 120]), (Cut(fps=5), [0, 120])],
+    )
+    def test_frames_are_shown_as_long_as_the_file_says(self, cut: Cut, expected: list[int]) -> None:
+        assert expected == decode_film(self.gif(), cut)[:, 0, 0, 0].tolist()
+
+    def test_none_is_shown_for_less_than_a_hundredth_of_a_second(self) -> None:
+        assert [0, 180] == decode_film(self.gif(duration=[1000, 20, 20, 960]), Cut(frames=2))[:, 0, 0, 0].tolist()
+        # The first of these says nothing, which is a tenth of a second.
+        assert [0, 0, 0, 0, 0, 60, 180] == decode_film(self.gif(duration=0), Cut(fps=50))[:, 0, 0, 0].tolist()
+
+    def test_they_come_smaller_where_that_suffices(self) -> None:
+        assert [(4, 16, 24, 3), (4, 8, 12, 3), (4, 4, 6, 3)] == [
+            decode_film(self.gif(), WHOLE, least=least).shape for least in (None, (8, 8), (4, 5))
+        ]
+
+    def test_damage_is_named_and_so_is_what_is_too_much(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(DataError, match="the animation is damaged"):
+            decode_film(b"GIF89a" + bytes(9), WHOLE)
+        monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", str(4 * 16 * 24 * 3 - 1))
+        with pytest.raises(LimitError, match="4 frames of 24 x 16 pixels are more than the limit"):
+            decode_film(self.gif(), WHOLE)
+        monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", str(4 * 16 * 24 * 3))
+        assert 4 == len(decode_film(self.gif(), WHOLE))

@@ -81,7 +81,7 @@ class TestRefused:
 
     def test_a_mask_has_to_be_decoded(self):
         with pytest.raises(SchemaError, match=r"Put decode\(seg\.png\) before it"):
-            Flip("jpg", p=1, carry="seg.png").run({**self.RECORD, "seg.png": b"\x89PNG\r\n"})
+            Flip("jpg", p=1, carry="seg.png").run({**self.RECORD, "seg.png": b"\x89PNG\r\n\x1a\n"})
 
     @pytest.mark.parametrize("carry", ["jpg", "", ("json", 3), "json:xyz", 7])
     def test_names_that_are_none_are_refused(self, carry):
@@ -178,3 +178,36 @@ class TestZoo:
             assert [shape.kind for shape in old] == [shape.kind for shape in new]
             for one, other in zip(old, new, strict=True):
                 np.testing.assert_allclose(one.numbers, other.numbers, atol=0.02)
+
+
+def test_what_is_carried_has_to_be_there() -> None:
+    op = Flip("jpg", carry=("json", "seg.png"))
+    schema = Schema(jpg=Feature("uint8", (4, 6, 3)), json=Feature("bytes"))
+
+    with pytest.raises(SchemaError, match=r"expects a field 'seg\.png'; the record has the fields jpg, json"):
+        op.run_schema(schema)
+    assert {"jpg", "json", "seg.png"} == op.needs(frozenset({"jpg"})) == op.named
+    assert ("jpg", "json", "seg.png") == op.touched(schema)
+
+
+@pytest.mark.parametrize("head", [b"\x89PNG\r\n\x1a\n", b"II*\0", b"RIFF\0\0\0\0WEBP", b"\xff\xd8\xff", b"GIF8", b"BM"])
+def test_a_mask_that_is_still_a_file_is_refused_with_the_cure(head: bytes) -> None:
+    record = {"jpg": np.zeros((4, 6, 3), np.uint8), "seg": head + bytes(30)}
+
+    with pytest.raises(SchemaError, match=r"expects the mask seg as an array\. Put decode\(seg\) before it"):
+        Flip("jpg", p=1, carry="seg").run(record)
+
+
+def test_a_mask_of_another_size_is_an_error_that_says_both() -> None:
+    image = np.zeros((4, 6, 3), np.uint8)
+    for mask, said in ((np.zeros((4, 5)), "4 x 6 and 4 x 5"), (np.zeros(6), r"shape \(6,\)")):
+        with pytest.raises(DataError, match=f"the mask seg is not as large as the picture: {said}") as caught:
+            Flip("jpg", p=1, carry="seg").run({"jpg": image, "seg": mask})
+        assert 'carry="seg:xyxy"' in str(caught.value.hint)
+
+
+def test_what_is_known_of_the_carried_follows_the_picture() -> None:
+    fields = {"jpg": Feature("uint8", (9, 9, 3)), "m": Feature("int32", (9, 9, 2)), "b": Feature("int64", (5, 4)), "o": Feature("object")}
+    made = Resize("jpg", (3, 4), carry=("m", "b:xyxy", "o")).run_schema(Schema(fields))
+
+    assert "jpg: uint8[3, 4, 3], m: int32[3, 4, 2], b: float32[?, 4], o: object" == str(made)

@@ -19,7 +19,7 @@ from PIL import Image
 
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, TarvizError
-from tarviz.ops.values.payloads import Wish, decode_npy, decode_payload, gunzip, kind_of
+from tarviz.ops.values.payloads import Wish, decode_class, decode_npy, decode_payload, gunzip, kind_of
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream as read_stream
 from tests import effort, memory
@@ -224,3 +224,95 @@ class TestDamagedPictures:
                 changed[data.draw(st.integers(0, len(changed) - 1))] = data.draw(st.integers(0, 255))
 
         assert is_known(outcome_of(lambda: decode_payload("jpg", bytes(changed))))
+
+
+class TestMagic:
+    @pytest.mark.parametrize(
+        ("head", "kind"),
+        [
+            (b"\0\0\0\x18ftypavif", "picture"),
+            (b"\0\0\0\x18ftypavis", "picture"),
+            (b"\0\0\0\x18ftypisom", "film"),
+            (b"RIFF\0\0\0\0WAVE", "sound"),
+            (b"RIFF\0\0\0\0AVI ", "film"),
+            (b"RIFF\0\0\0\0ACON", "unknown"),
+            (b"\x1f\x8b", "gz"),
+            (b"II*\0", "picture"),
+            (b"ID3", "sound"),
+            (b"BM", "picture"),
+            (b"B", "unknown"),
+        ],
+    )
+    def test_a_name_that_says_nothing_leaves_it_to_the_bytes(self, head: bytes, kind: str) -> None:
+        assert kind == kind_of("data", head + bytes(9))
+        assert "unknown" == kind_of("data")
+
+    def test_what_nobody_knows_is_tried_as_a_picture(self) -> None:
+        assert (5, 4, 1) == decode_payload("data", b"P5 4 5 255\n" + bytes(20), Wish(channels=0)).shape
+        with pytest.raises(DataError, match=r"there is no decoder for 'data': 9 bytes that begin with 77 68 61") as caught:
+            decode_payload("data", b"what else")
+        assert str(caught.value.hint).startswith("Decoders: 3gp, aac")
+        assert "data" == caught.value.details["field"]
+        with pytest.raises(DataError, match="it is motion") as other:
+            decode_payload("data", b"PIEH" + np.array([1, 1], "<i4").tobytes() + bytes(8))
+        assert "channels=0 keeps them." == other.value.hint  # it is one, of another kind
+
+    def test_a_bare_gz_is_its_bytes(self) -> None:
+        assert b"x" == decode_payload("gz", gzip.compress(b"x")) == decode_payload("data", gzip.compress(b"x"))
+
+
+class TestClasses:
+    @pytest.mark.parametrize(
+        ("data", "dtype", "expected"),
+        [
+            (b" +7\n", "int64", 7),
+            (b"-128", "int8", -128),
+            (b"127", "int8", 127),
+            (b"18446744073709551615", "uint64", 2**64 - 1),
+            (b"0" * 19 + b"7" + b" " * 44, "int8", 7),
+        ],
+    )
+    def test_a_number_has_the_type_that_is_asked_for(self, data: bytes, dtype: str, expected: int) -> None:
+        found = decode_class(data, dtype)
+
+        assert (dtype, expected) == (found.dtype, int(found))
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"128", "128 is outside the range of int8"),
+            (b"-129", "-129 is outside the range of int8"),
+            (b"", "'' is not a whole number"),
+            (b"1.0", "'1.0' is not a whole number"),
+            (b"1_0", "is not a whole number"),
+            (b"7" + b" " * 64, "is not a whole number"),
+            (b"1" * 21, "is not a whole number"),
+            (b"x" * 40, f"'{'x' * 40}' is not a whole number"),
+            (b"\xff" + b"x" * 40, "xxx'… is not a whole number"),
+        ],
+    )
+    def test_others_are_errors(self, data: bytes, message: str) -> None:
+        with pytest.raises(DataError) as caught:
+            decode_class(data, "int8")
+        assert message in caught.value.message
+
+
+def test_text_drops_its_mark_and_says_which_byte_is_none() -> None:
+    assert "grün" == decode_payload("txt", b"\xef\xbb\xbfgr\xc3\xbcn")
+    with pytest.raises(DataError, match="this is not UTF-8 text: byte 2 is 0xff"):
+        decode_payload("txt", b"ab\xff")
+
+
+def test_an_npz_leaves_out_what_is_no_array_and_may_hold_so_many() -> None:
+    stream = io.BytesIO()
+    np.savez(stream, a=np.arange(2))
+    with zipfile.ZipFile(stream, "a") as archive:
+        archive.writestr("readme.txt", b"x")
+    assert ["a"] == list(decode_payload("npz", stream.getvalue()))
+
+    many = io.BytesIO()
+    with zipfile.ZipFile(many, "w") as archive:
+        for number in range(10_001):
+            archive.writestr(str(number), b"")
+    with pytest.raises(DataError, match="E_LIMIT"):
+        decode_payload("npz", many.getvalue())

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from tarviz.model.errors import DataError, LimitError
-from tarviz.ops.values.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, open_picture, reduction
+from tarviz.ops.values.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, open_picture, reason, reduction
 from tarviz.ops.values.raster import decode_picture
 from tests import memory
 
@@ -126,6 +126,11 @@ class TestLeast:
         assert (30, 40, 3) == decode_picture(saved(Image.fromarray(COLOURS), "PNG"), least=(2, 2)).shape
         assert 1 == reduction(30, 40, (20, 21))
 
+    def test_it_is_the_largest_division_that_leaves_enough(self) -> None:
+        sides = [(448, 448), (447, 448), (448, 447), (896, 900), (1792, 1792), (1791, 4000), (223, 223)]
+
+        assert [2, 1, 1, 4, 8, 4, 1] == [reduction(*side, (224, 224)) for side in sides]
+
 
 class TestSizes:
     @pytest.mark.parametrize(("width", "height", "depth"), [(8000, 8001, 3), (8000, 8000, 5), (65536, 65536, 1)])
@@ -141,3 +146,57 @@ class TestSizes:
             open_picture(png_header(30_000, 30_000))
 
         assert memory.peak() - before < 32 << 20
+
+
+class TestModes:
+    """What Pillow calls the pixels of a file."""
+
+    @pytest.mark.parametrize(
+        ("mode", "form", "options", "expected"),
+        [
+            ("1", "PNG", {}, "L"),
+            ("L", "PNG", {}, "L"),
+            ("LA", "PNG", {}, "LA"),
+            ("RGB", "PNG", {}, "RGB"),
+            ("RGBA", "PNG", {}, "RGBA"),
+            ("P", "PNG", {}, "RGB"),
+            ("P", "PNG", {"transparency": 0}, "RGBA"),
+            ("PA", "TIFF", {}, "RGBA"),
+            ("CMYK", "JPEG", {}, "RGB"),
+            ("L", "JPEG", {}, "L"),
+            ("RGB", "JPEG", {}, "RGB"),
+        ],
+    )
+    def test_0_channels_are_those_of_the_file(self, mode: str, form: str, options: dict[str, Any], expected: str) -> None:
+        image = Image.fromarray(COLOURS)
+        image = image.convert("P").convert("PA") if mode == "PA" else image.convert(mode)
+
+        found = decode_image(saved(image, form, **options), channels=0)
+
+        assert (expected, (40, 30)) == (found.mode, found.size)
+        assert type(found) is Image.Image  # with no file behind it
+
+    def test_alpha_that_colours_are_multiplied_with_is_dropped_like_any_other(self) -> None:
+        tifffile = pytest.importorskip("tifffile", reason="the extra `media`")
+        file = io.BytesIO()
+        tifffile.imwrite(file, COLOURS[:, :, :2] | 1, photometric="minisblack", planarconfig="contig", extrasamples=["assocalpha"])
+
+        assert "La" == Image.open(io.BytesIO(file.getvalue())).mode
+        assert [1, 3] == [decode_picture(file.getvalue(), channels=channels).shape[2] for channels in (1, 3)]
+
+    @pytest.mark.parametrize(("dtype", "hint"), [(np.float32, "float32"), (np.int32, "int32")])
+    def test_32_bits_are_no_colours(self, dtype: Any, hint: str) -> None:
+        with pytest.raises(DataError, match="it holds 32-bit samples") as caught:
+            decode_image(saved(Image.fromarray(COLOURS[:, :, 0].astype(dtype)), "TIFF"))
+        assert f"decode(…, dtype={hint}) keeps them." == caught.value.hint
+
+    def test_16_bits_of_a_pgm_keep_the_high_byte_too(self) -> None:
+        data = b"P5 2 1 65535\n" + np.array([0x1234, 0xFEDC], ">u2").tobytes()
+
+        assert [[[0x12] * 3, [0xFE] * 3]] == decode_picture(data).tolist()
+        assert [0x12, 0xFE] == np.asarray(decode_image(data, channels=1)).ravel().tolist()
+
+    @pytest.mark.parametrize("size", [200, 201])
+    def test_long_words_about_damage_are_cut(self, size: int) -> None:
+        assert "x" * 200 + ("…" if size > 200 else "") == reason(ValueError("x" * size + ". "))
+        assert "KeyError" == reason(KeyError())

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tarviz.model.errors import DataError
-from tarviz.ops.values.raster import decode_picture, in_channels, in_dtype, read_raster
+from tarviz.model.errors import DataError, LimitError
+from tarviz.ops.values import pictures
+from tarviz.ops.values.raster import decode_picture, in_channels, in_dtype, jpeg_frame, page_count, read_raster
 from tests.viewers.payloads import exr_of, pdf_of
 
 RANDOM = np.random.default_rng(3)
@@ -224,3 +225,144 @@ def test_the_pages_of_a_pdf_are_pictures() -> None:
     assert [(72, 144, 3), (144, 72, 3)] == [decode_picture(data, page=page).shape for page in (0, 1)]
     with pytest.raises(DataError, match="no page 2"):
         decode_picture(data, page=2)
+
+
+class TestNetpbm:
+    @pytest.mark.parametrize(
+        ("data", "expected"),
+        [
+            (b"P3 # c\n2 #1\n 1\n255\n1 2 3  4 5\n6 7", [[[1, 2, 3], [4, 5, 6]]]),
+            (b"P2\n1 2 1000\n1000 0", [[[1000]], [[0]]]),
+            (b"P5\n1 2 255 \x07\x08\x09", [[[7]], [[8]]]),
+            (b"P6 1 1 256\n\1\2\3\4\5\6", [[[258, 772, 1286]]]),
+        ],
+    )
+    def test_numbers_stand_in_text_or_in_bytes(self, data: bytes, expected: list[Any]) -> None:
+        found = decode_picture(data, channels=0)
+
+        assert expected == found.tolist()
+        assert ("uint16" if found.max() > 255 else "uint8") == found.dtype
+
+    @pytest.mark.parametrize(
+        ("data", "message"),
+        [
+            (b"P5", "the header of the picture is damaged"),
+            (b"P5 1 x", "the header of the picture is damaged"),
+            (b"P5 1 1 # only a remark", "the header of the picture is damaged"),
+            (b"P5 1 1234567890 255\n", "the header of the picture is damaged"),
+            (b"P2 1 2 255\n1", "is cut short, or its numbers are damaged"),
+            (b"P2 1 2 9\n9 10", "is cut short, or its numbers are damaged"),
+            (b"P2 1 2 9\n9 x", "is cut short, or its numbers are damaged"),
+            (b"P5 1 2 255\n\1", "2 bytes of pixels are said, 1 are there"),
+            (b"P6 1 1 256\n12345", "6 bytes of pixels are said, 5 are there"),
+            (b"P5 0 2 255\n\1", "0 bytes of pixels are said, 1 are there"),
+            (b"P5 1 1 255", "1 bytes of pixels are said, 0 are there"),
+            (b"P5 9000 9000 255\n", "the picture is too large"),
+        ],
+    )
+    def test_damage_is_named(self, data: bytes, message: str) -> None:
+        with pytest.raises(DataError, match=message):
+            decode_picture(data, channels=0)
+
+
+class TestColours:
+    def test_a_palette_is_looked_up_where_colours_are_asked_for(self) -> None:
+        numbers = RANDOM.integers(0, 256, (4, 6), np.uint8)
+        table = RANDOM.integers(0, 65536, (3, 256), np.uint16)
+        colours = (table[:, numbers] >> 8).transpose(1, 2, 0)
+        data = tiff(numbers, photometric="palette", colormap=table)
+
+        np.testing.assert_array_equal(colours, decode_picture(data, dtype="uint16"))
+        np.testing.assert_array_equal(colours, decode_picture(data))
+        np.testing.assert_array_equal(numbers[:, :, None], decode_picture(data, channels=0))
+
+    @pytest.mark.parametrize(("options", "bands"), [({}, 3), ({"transparency": bytes([7] * 256)}, 4)])
+    def test_so_is_one_of_a_png_with_its_alpha(self, options: dict[str, Any], bands: int) -> None:
+        image = Image.fromarray(RANDOM.integers(0, 256, (4, 6, 3), np.uint8)).convert("P")
+        data = saved(image, "PNG", **options)
+        expected = Image.open(io.BytesIO(data)).convert("RGBA")
+
+        np.testing.assert_array_equal(np.asarray(expected), decode_picture(data, channels=4, dtype="int16"))
+        assert bands == read_raster(data, colours=True).shape[2]
+        assert 1 == read_raster(data).shape[2]
+
+    def test_other_modes_of_pillow_become_colours_or_grey(self) -> None:
+        grey = saved(Image.fromarray(RANDOM.integers(0, 2, (4, 6), np.uint8) * 255).convert("1"), "PNG")
+        inks = saved(Image.new("CMYK", (6, 4), (9, 8, 7, 6)), "JPEG")
+
+        assert {0, 255} == {*np.unique(decode_picture(grey, channels=0)).tolist()}
+        assert (4, 6, 3) == decode_picture(inks, channels=0).shape
+
+    def test_of_a_page_of_16_bits_the_high_byte_is_kept(self) -> None:
+        pages = RANDOM.integers(0, 65536, (2, 4, 6), np.uint16)
+        data = tiff(pages, photometric="minisblack")
+
+        np.testing.assert_array_equal(pages[1] >> 8, decode_picture(data, page=1, channels=1)[:, :, 0])
+        with pytest.raises(DataError, match="it holds float32, which are no colours of 8 bits") as caught:
+            decode_picture(tiff(np.ones((2, 4, 6), np.float32), photometric="minisblack"), page=1)
+        assert "dtype=float32 keeps them." == caught.value.hint
+
+    def test_a_volume_is_no_picture(self) -> None:
+        data = tiff(np.zeros((16, 16, 16), np.uint8), volumetric=True, tile=(16, 16, 16), photometric="minisblack")
+
+        with pytest.raises(DataError, match="it is a volume of 16 layers, not a picture"):
+            read_raster(data)
+
+    def test_pages_are_counted(self) -> None:
+        assert 3 == page_count(tiff(np.zeros((3, 4, 4), np.uint8), photometric="minisblack"))
+        assert 1 == page_count(saved(Image.new("L", (3, 3)), "PNG"))
+
+
+class TestBands:
+    @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "int32"])
+    def test_grey_is_weighed_and_alpha_is_full_or_dropped(self, dtype: str) -> None:
+        pixels = np.array([[[10, 20, 30, 40]]], dtype)
+        top = 1 if dtype == "float32" else np.iinfo(dtype).max
+        grey = in_channels(pixels, 1)
+
+        assert (dtype, (1, 1, 1)) == (grey.dtype, grey.shape)
+        assert abs(float(grey[0, 0, 0]) - (0.299 * 10 + 0.587 * 20 + 0.114 * 30)) < (1e-3 if dtype == "float32" else 0.5)
+        assert [10, 20, 30] == in_channels(pixels, 3)[0, 0].tolist()
+        assert [10, 20, 30, top] == in_channels(pixels[:, :, :3], 4)[0, 0].tolist()
+        if dtype != "float32":
+            assert [[10] * 3, [10, 10, 10, 20], [10]] == [in_channels(pixels[:, :, :2], bands)[0, 0].tolist() for bands in (3, 4, 1)]
+        assert in_channels(pixels, 0) is pixels is in_channels(pixels, 4)
+
+    def test_numbers_go_into_a_dtype_that_holds_them(self) -> None:
+        pixels = np.array([[[-128], [127]]], np.int16)
+
+        assert [-128, 127] == in_dtype(pixels, "int8").ravel().tolist()
+        assert in_dtype(pixels, None) is pixels is in_dtype(pixels, "int16")
+        assert np.float32 == in_dtype(pixels, "float32").dtype
+        for number in (-129, 128):
+            with pytest.raises(DataError, match=f"it holds numbers from {number} to {number}, which are not int8"):
+                in_dtype(np.array([[[number]]], np.int16), "int8")
+        assert (0, 3, 1) == in_dtype(np.zeros((0, 3, 1), np.float32), "uint8").shape
+
+
+class TestFrames:
+    @pytest.mark.parametrize(
+        ("data", "expected"),
+        [
+            (b"\xff\xd8\xff\xc0\0\x11\x08", ("jpeg", 8)),
+            (b"\xff\xd8\xff\xe0\0\x04ab\xff\xff\xff\xc1\0\x11\x0c\0", ("jpeg", 12)),
+            (b"\xff\xd8\xff\xc4\0\x02\xff\xc3\0\x11\x10\0", ("ljpeg", 16)),
+            (b"\xff\xd8\xff\xf7\0\x11\x08\0", ("jpegls", 8)),
+            (b"\xff\xd8\xff\xcc\0\x02\xff\xcf\0\x11\x09\0", ("jpeg", 9)),
+            (b"\xff\xd8\xff\xc8\0\x02\xff\xc0\0\x11\x0c", ("jpeg", 8)),  # it ends there
+            (b"\xff\xd8ab", ("jpeg", 8)),
+        ],
+    )
+    def test_the_first_frame_says_how_a_jpeg_is_coded(self, data: bytes, expected: tuple[str, int]) -> None:
+        assert expected == jpeg_frame(data)
+
+
+@pytest.mark.parametrize(("name", "most"), [("MAX_PIXELS", 64), ("MAX_BYTES", 512)])
+def test_a_tiff_is_measured_before_it_is_decoded(monkeypatch: pytest.MonkeyPatch, name: str, most: int) -> None:
+    data = tiff(np.zeros((8, 8, 2), np.float32), photometric="minisblack", planarconfig="contig")
+    monkeypatch.setattr(pictures, name, most)
+    assert (8, 8, 2) == read_raster(data).shape
+    monkeypatch.setattr(pictures, name, most - 1)
+
+    with pytest.raises(LimitError, match="the picture is too large: 8 x 8 pixels"):
+        read_raster(data)

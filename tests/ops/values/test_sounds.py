@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, LimitError
 from tarviz.ops import parse_chain
-from tarviz.ops.values.sounds import decibels, decode_sound, mel_bands, power_spectrogram
+from tarviz.ops.values.sounds import decibels, decode_sound, mel_bands, power_spectrogram, resample
 
 NOISE = np.random.default_rng(5).uniform(-0.4, 0.4, (12_000, 2)).astype(np.float32)
 FORMS = [
@@ -133,3 +133,56 @@ class TestChains:
 
     def test_a_mel_spectrogram_needs_the_rate_that_only_decode_knows(self) -> None:
         assert {"flac"} == parse_chain("decode(flac)|log_mel(flac)").needs(["flac"])
+
+
+class TestLimits:
+    def test_more_than_the_limit_is_refused(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        data, whole = sound("FLAC"), 12_000 * 2 * 4
+        monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", str(whole))
+        assert 12_000 == len(decode_sound(data).samples)
+        monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", str(whole - 1))
+        with pytest.raises(LimitError, match="12000 samples of 2 channels are more than the limit"):
+            decode_sound(data)
+        assert 8000 == len(decode_sound(data, seconds=1).samples)
+        with pytest.raises(LimitError):
+            decode_sound(film_sound("aac", "ipod"))
+
+    def test_a_part_ends_with_the_sound(self) -> None:
+        data = sound("FLAC")
+
+        assert [12_000, 4000, 0, 1] == [
+            len(decode_sound(data, start=start, seconds=seconds).samples) for start, seconds in ((0, 9), (1, None), (3, 1), (1.499875, 1))
+        ]
+
+    def test_a_part_far_into_a_film_is_that_part(self) -> None:
+        """The place that is sought lies before it."""
+        av = pytest.importorskip("av", reason="the extra `media`")
+        samples = np.repeat(np.linspace(-0.5, 0.5, 64_000, dtype=np.float32)[:, None], 2, axis=1)
+        file = io.BytesIO()
+        with av.open(file, "w", format="matroska") as out:
+            stream = out.add_stream("pcm_f32le", rate=16_000, layout="stereo")
+            for at in range(0, 64_000, 1600):
+                frame = av.AudioFrame.from_ndarray(
+                    np.ascontiguousarray(samples[at : at + 1600].reshape(1, -1)), format="flt", layout="stereo"
+                )
+                frame.rate, frame.pts = 16_000, at
+                for packet in stream.encode(frame):
+                    out.mux(packet)
+            for packet in stream.encode():
+                out.mux(packet)
+
+        for start, seconds in ((2.5, 0.5), (3.25, None), (1.0, 0.25), (0.5, 3)):
+            found = decode_sound(file.getvalue(), start=start, seconds=seconds)
+            stop = None if seconds is None else round((start + seconds) * 16_000)
+            np.testing.assert_allclose(samples[round(start * 16_000) : stop], found.samples, atol=1e-6)
+            assert (16_000, 4.0) == (found.rate, found.length)
+
+    def test_facts_of_the_whole_go_along(self) -> None:
+        heard = decode_sound(sound("WAV", "PCM_16"), seconds=0.5)
+
+        assert (8000, 1.5, "wav pcm_16") == (heard.rate, heard.length, heard.codec)
+        assert resample(heard, 8000) is heard is resample(heard, None)
+
+    def test_sound_that_is_shorter_than_a_frame_is_filled_up(self) -> None:
+        assert (1, 33, 2) == power_spectrogram(NOISE[:0], size=64, hop=16).shape
+        assert (1, 4, 1) == power_spectrogram(NOISE[:0, :1], size=7, hop=16).shape

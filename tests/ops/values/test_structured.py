@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tarviz.formats.tenbin import encode_buffer
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, LimitError
 from tarviz.ops.values.payloads import decode_payload
 from tarviz.ops.values.structured import READERS
 from tests.ops.values.test_clouds import PLACES, ROWS, pcd, ply
@@ -123,3 +123,46 @@ def test_safetensors_come_in_one_order_every_time() -> None:
     blob = numpy.save({name: np.full(3, at, np.float32) for at, name in enumerate("abcdefghijkl")})
 
     assert list("abcdefghijkl") == list(decode_payload("safetensors", blob))
+
+
+def test_an_object_in_a_table_stays_one() -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra `table`)")
+    from pyarrow import parquet
+
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"s": [{"a": 1}, None], "n": [1, None]}), out)
+    found = decode_payload("parquet", out.getvalue())
+
+    assert ([{"a": 1}, None], object) == (found["s"].tolist(), found["s"].dtype)
+    assert 1 == found["n"][0]
+    assert np.isnan(found["n"][1])
+
+
+def test_a_table_that_unpacks_to_more_than_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra `table`)")
+    from pyarrow import parquet
+
+    out = io.BytesIO()
+    parquet.write_table(pa.table({"a": [7] * 1000, "b": [7] * 1000}), out)
+    monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", "16000")
+    assert 1000 == len(decode_payload("parquet", out.getvalue())["a"])
+    monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", "15999")
+
+    with pytest.raises(LimitError, match="1000 rows of 2 columns, 16000 bytes, are more than the limit 15999"):
+        decode_payload("parquet", out.getvalue())
+
+
+def test_a_cell_may_hold_lines_and_delimiters() -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra `table`)")
+
+    assert ["a\nb,c"] == decode_payload("csv", b'x,y\n"a\nb,c",1\n')["x"].tolist()
+    assert ["a,b"] == decode_payload("tsv", b"x\ty\na,b\t1\n")["x"].tolist()
+
+
+def test_an_arrow_stream_is_read_like_a_file() -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra `table`)")
+    table, out = pa.table({"x": [1, 2]}), io.BytesIO()
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+
+    assert [1, 2] == decode_payload("arrow", out.getvalue())["x"].tolist()

@@ -16,10 +16,10 @@ from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.parts.places import Passes, WorkerPlace
 from tarviz.dialects.webdataset.parts.resuming import Pass, place_of, refuse_mixed, taken_up
-from tarviz.dialects.webdataset.parts.source import PassProgress, ShardReading, Source
+from tarviz.dialects.webdataset.parts.source import ShardReading, Source
 from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
 from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, names_of, single_node_only, split_by_node
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import UsageError, redact
 from tarviz.read.stream import ReadOptions, ReadReport
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class WebDataset(DataPipeline, FluidInterface):
 
     # A subclass may build its pipeline without this class's __init__ (HaMeR, 4D-Humans).
     resumed: dict[str, Any] | None = None
-    _pass = Pass(PassProgress())
+    _pass = Pass()
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class WebDataset(DataPipeline, FluidInterface):
         self.seed = seed
         self.repetitions = None if repeat else epochs
         self.size = size
-        self._pass = Pass(PassProgress())
+        self._pass = Pass()
         named = extensions is not None or decoder is not _UNSET or transforms is not None or shuffle > 0
         decoder = "rgb" if decoder is _UNSET and named else decoder
         self.pipeline = [source, *_stages_of_2019(extensions, decoder, transforms, shuffle, unsafe)]
@@ -129,7 +129,7 @@ class WebDataset(DataPipeline, FluidInterface):
     def compose(self, *stages: Any) -> Self:
         """The same with more stages; this one stays."""
         other = super().compose(*stages)
-        other._pass = Pass(PassProgress())
+        other._pass = Pass()
         return other
 
     @property
@@ -138,8 +138,8 @@ class WebDataset(DataPipeline, FluidInterface):
         return self._pass.progress.report
 
     def __repr__(self) -> str:
-        names = "".join(f".{stages.name_of(stage)}" for stage in self.pipeline[1:])
-        return f"<{type(self).__name__} {', '.join(getattr(self.pipeline[0], 'urls', ()))}{names}>"
+        urls = map(redact, getattr(self.pipeline[0], "urls", ()) if self.pipeline else ())
+        return f"<{type(self).__name__} {', '.join(urls)} and {len(self.pipeline[1:])} stages>"
 
     def __iter__(self) -> Iterator[Any]:
         if not self._has_shards():
@@ -147,11 +147,11 @@ class WebDataset(DataPipeline, FluidInterface):
         saved, self.resumed = self.resumed, None
         here = self.passes.here()
         if saved is None:
-            self._pass = one = Pass(PassProgress())
+            self._pass = one = Pass()
             return self._run(one, here, self.passes, None)
         epoch = self.passes.begin(here)
         begun = [
-            (one := Pass(PassProgress(), state["given"]), self._run(one, replace(here, **place_of(state)), epoch, state))
+            (one := Pass(given=state["given"]), self._run(one, replace(here, **place_of(state)), epoch, state))
             for state in taken_up(saved, here)
         ]
         if len(begun) == 1 and "ranks" not in saved:
@@ -221,7 +221,7 @@ class WebDataset(DataPipeline, FluidInterface):
 
     def _fresh(self) -> dict[str, Any]:
         _ = self.source  # it refuses where there is none
-        here, one = self.passes.here(), Pass(PassProgress())
+        here, one = self.passes.here(), Pass()
         one.begin(self.epoch, 0, self._entropy(number_of(self.epoch), here), here, exact=True)
         return one.state()
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizWarning, UsageError
-from tarviz.model.types import Buffer
+from tarviz.model.types import Buffer, to_bytes
 from tarviz.outputs import tar_member
 from tarviz.outputs.encoded import array_of
 
@@ -90,7 +90,7 @@ class SampleEncoder:
 
     def _encoded(self, key: str, ext: str, value: Any) -> Buffer:
         if isinstance(value, str):
-            value = value.encode("utf-8", "surrogateescape")
+            value = to_bytes(value)
         plain = ext.removesuffix(".gz")
         if not isinstance(value, bytes | bytearray | memoryview):
             if self.encoder is None or self.encoder is False or ext.startswith("_"):

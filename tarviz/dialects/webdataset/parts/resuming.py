@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from tarviz.dialects.webdataset.parts.places import WorkerPlace
@@ -61,18 +62,18 @@ def refuse_mixed(before: int, nodes: int) -> None:
         )
 
 
+@dataclass(slots=True, eq=False)
 class Pass:
-    """One iteration over a data set: how far it is."""
+    """One iteration over a data set: how far it is. Before it begins, `seed` is None and what follows is not known."""
 
-    def __init__(self, progress: PassProgress, given: int = 0) -> None:
-        self.progress = progress
-        self.given = given
-        self.done = 0
-        self.epoch = 0
-        self.round = 0
-        self.seed: str | None = None
-        self.here = WorkerPlace()
-        self.exact = True
+    progress: PassProgress = field(default_factory=PassProgress)
+    given: int = 0
+    seed: str | None = None
+    done: int = field(init=False, repr=False)
+    epoch: int = field(init=False, repr=False)
+    round: int = field(init=False, repr=False)
+    here: WorkerPlace = field(init=False, repr=False)
+    exact: bool = field(init=False, repr=False)
 
     def begin(self, epoch: int, number: int, seed: str, here: WorkerPlace, *, exact: bool) -> None:
         """A new pass over the shards."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,15 +23,15 @@ class _RetriedCall:
     retries: int
 
     def __call__(self, task: tuple[Any, ...], file: object = None, tick: object = None) -> Any:
-        for left in range(self.retries, -1, -1):
-            try:
+        for _ in range(self.retries):
+            with suppress(Exception):
                 return self.function(*task)
-            except Exception as error:
-                if not left:
-                    if self.retries:
-                        error.add_note(f"It was tried {self.retries + 1} times.")
-                    raise
-        raise AssertionError
+        try:
+            return self.function(*task)
+        except Exception as error:
+            if self.retries:
+                error.add_note(f"It was tried {self.retries + 1} times.")
+            raise
 
 
 def distributed_map_unordered(

@@ -6,12 +6,14 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tarviz import stores
 from tarviz.dialects.webdataset.gopen import own_opener, rewrite_url
 from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
 from tarviz.dialects.webdataset.parts.files import group_by_keys, tar_file_expander, url_opener
+from tarviz.dialects.webdataset.parts.per_item import with_associate
 from tarviz.dialects.webdataset.parts.places import WorkerPlace
 from tarviz.dialects.webdataset.parts.samples import Needs, Sample, samples, selected
 from tarviz.dialects.webdataset.shardlists import Splitter, refuse_several, single_node_only, split_by_node, split_by_worker, split_urls
@@ -99,8 +101,6 @@ class ShardReading:
 
     def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, Iterable[Sample | None]]]:
         """The same from single files: under other names, or from streams that are not store's."""
-        from itertools import islice
-
         place = {"local_path": stores.local_path(path)} if self.places and stores.is_local(path) else {}
         opened = ({**source, "url": url, **place} for source in url_opener([{"url": path}]))
         files = tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
@@ -187,13 +187,7 @@ class Source:
             raise UsageError(f"there are no samples in {', '.join(self.urls)}.", hint="Pass empty_check=False where that is not a mistake.")
 
     def _associated(self, rows: Iterable[Sample | None]) -> Iterable[Sample | None]:
-        return rows if self.associate is None else map(self._with_associate, rows)
-
-    def _with_associate(self, sample: Sample | None) -> Sample | None:
-        if sample is not None:
-            key = sample["__key__"]
-            sample.update(self.associate(key) if callable(self.associate) else self.associate.get(key, {}))
-        return sample
+        return rows if self.associate is None else (sample and with_associate(self.associate, sample) for sample in rows)
 
 
 def _there(name: str) -> Iterable[str]:

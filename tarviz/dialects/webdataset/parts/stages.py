@@ -11,7 +11,6 @@ import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from tarviz.dialects.webdataset.autodecode import Decoder
@@ -68,9 +67,6 @@ class Custom(Stage):
         if self.seeded:
             return iter(self.f(source, seed))
         return iter(self.f.run(source) if isinstance(self.f, PipelineStage) or not callable(self.f) else self.f(source))
-
-    def __str__(self) -> str:
-        return str(self.f)
 
 
 @dataclass(frozen=True)
@@ -169,13 +165,6 @@ def draws(count: int, source: Iterator[Any], seed: str) -> Iterator[Any]:
     """`count` of the items, drawn with replacement."""
     draw, items = random.Random(seed), list(source)
     return (draw.choice(items) for _ in itertools.islice(itertools.count(), count if items else 0))
-
-
-def name_of(stage: Any) -> str:
-    """What a stage is called: as its function, or its class."""
-    f = getattr(stage, "f", stage)
-    f = f.func if isinstance(f, partial) else f
-    return getattr(f, "__name__", type(f).__name__)
 
 
 def fused(stages: Sequence[Stage]) -> tuple[list[Stage], Needs | None]:

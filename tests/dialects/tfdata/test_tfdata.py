@@ -7,6 +7,7 @@ import io
 import json
 import tarfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,12 @@ import pytest
 
 from tarviz.dialects.tfdata import Pipeline, Sample, TFExample, core, empty_examples, empty_samples, selection, transform
 from tarviz.formats import example as examples
-from tarviz.model.errors import DataError, SchemaError, TarvizWarning, UsageError
+from tarviz.model.errors import DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.read import stream
 from tarviz.samples import write_shard
 from tarviz.testing.strategies import shard
 
-CORPORA = Path(__file__).parents[1] / "data/corpora"
+CORPORA = Path(__file__).parents[2] / "data/corpora"
 
 
 @pytest.fixture
@@ -403,3 +404,120 @@ class TestBothWays:
             assert 784 == len(example["img"])
             assert np.frombuffer(record["img"], "<f4").tolist() == example["img"]
             assert json.loads(bytes(record["cls"])) == example["cls"][0]
+
+
+class TestItems:
+    def test_a_transform_may_return_a_plain_dict(self, tar: str) -> None:
+        seen: list[Any] = []
+        plain = Pipeline().from_tar(tar).transform_samples(lambda sample: {"n": 1}, lambda sample: seen.append(sample) or sample)  # type: ignore[func-returns-value]
+        plain = plain.sample_to_tf_example().transform_tf_examples(
+            lambda example: {"m": 2}, lambda example: seen.append(example) or example
+        )  # type: ignore[func-returns-value]
+
+        assert [{"m": [2]}] * 6 == list(plain)
+        assert (Sample, tar) == (type(seen[0]), seen[0].shard)
+        assert (TFExample, {"m": [2]}) == (type(seen[1]), seen[1])
+
+    def test_a_renaming_is_told_only_where_no_record_has_a_source(self, tmp_path: Path) -> None:
+        write_shard(tmp_path / "a.tar", [("a", {"cls": b"1"}), ("b", {"txt": b"2"})])
+        stages = [transform.rename("x", "cls"), transform.rename("y", ["txt", "none"])]
+
+        found = list(Pipeline().from_tar(tmp_path / "a.tar").transform_samples(*stages).sample_to_tf_example())
+        assert [{"__key__", "cls", "x"}, {"__key__", "txt", "y"}] == [set(example) for example in found]
+
+    def test_an_error_of_ours_gets_its_place(self, tar: str) -> None:
+        def refuse(item: Any) -> Any:
+            raise SchemaError("no")
+
+        for pipeline in (
+            Pipeline().from_tar(tar).transform_samples(refuse).sample_to_tf_example(),
+            Pipeline().from_tar(tar).sample_to_tf_example().transform_tf_examples(refuse),
+        ):
+            with pytest.raises(SchemaError) as caught:
+                list(pipeline)
+            assert ("d/000", tar) == (caught.value.key, caught.value.shard)
+
+    @pytest.mark.parametrize(
+        ("item", "expected"),
+        [
+            ({"__key__": "a"}, "a"),
+            ({"__key__": b"\xff"}, "\udcff"),
+            (TFExample(__key__="a"), "a"),
+            (TFExample(__key__=[]), None),
+            ({"__key__": 3}, "3"),
+            ({}, None),
+        ],
+    )
+    def test_a_key_is_that_of_a_sample_or_of_an_example(self, item: Any, expected: str | None) -> None:
+        assert expected == core.key_of(item)
+
+    def test_what_no_feature_can_hold_names_the_record(self) -> None:
+        with pytest.raises(SchemaError, match="the field 'x' holds object, which no feature can hold") as caught:
+            core.to_example(Sample({"__key__": b"k", "x": object()}, shard="a.tar"), {})
+        assert ("a.tar", "k", "x") == (caught.value.shard, caught.value.key, caught.value.member)
+        with pytest.raises(SchemaError) as other:
+            TFExample(x=[object()], shard="a.tar").serialize()
+        assert "a.tar" == other.value.shard
+
+    def test_keys_are_quoted_only_where_that_is_asked_for(self) -> None:
+        quoted = core.to_example({"__key__": 'gr"ün', "x": "gr"}, {}, quoted_key=True)
+
+        assert {"__key__": ['"gr\\"ün"'.encode()], "x": [b"gr"]} == quoted
+        assert [b"k"] == core.to_example({"__key__": b"k"}, {}, quoted_key=True)["__key__"]
+
+    def test_kinds_of_empty_lists_are_kept(self) -> None:
+        made = core.to_example(
+            {"__key__": "k", "n": b"", "f": [1, 0.5], "b": []}, core.checked_types({"n": "INT64LIST", "f": "FLOAT32LIST"})
+        )
+        found = examples.features(made.serialize())
+
+        assert {"__key__": "bytes", "n": "int64", "f": "float", "b": "bytes"} == {name: kind for name, (kind, _) in found.items()}
+        assert {"n": "int64"} == {name: kind for name, kind in TFExample.parse(made.serialize()).kinds.items() if name == "n"}
+        assert "float" == examples.features(TFExample(x=[1, 2.5]).serialize())["x"][0]
+
+    def test_whole_numbers_fit_64_bits(self) -> None:
+        types = core.checked_types({"x": "INT64LIST"})
+        limits = [-(2**63), 2**63 - 1]
+
+        assert limits == core.to_example({"x": limits}, types)["x"]
+        for number in (-(2**63) - 1, 2**63):
+            with pytest.raises(SchemaError, match="does not fit int64"):
+                core.to_example({"x": [number]}, types)
+
+
+class TestFiles:
+    def test_a_named_file_that_has_gone_is_read_through_its_handle(self, tar: str) -> None:
+        with Path(tar).open("rb") as file:
+            Path(tar).unlink()
+            assert 6 == Pipeline().from_tar(file).sample_to_tf_example().do()
+
+    def test_so_is_one_that_another_file_has_replaced(self, tar: str, tmp_path: Path) -> None:
+        with Path(tar).open("rb") as file:
+            Path(tar).unlink()
+            write_shard(Path(tar), [("other", {"cls": b"1"})])
+            assert 6 == Pipeline().from_tar(file).sample_to_tf_example().do()
+
+    def test_memory_is_given_back(self, tar: str) -> None:
+        from tarviz import stores
+        from tarviz.model.types import URL
+
+        folder = URL("memory://tfdata/")
+
+        def held() -> list[str]:
+            with suppress(NotFoundError):
+                return [stat.url for stat in stores.of(folder).list(folder)]
+            return []
+
+        before = held()
+        assert 6 == Pipeline().from_tar(io.BytesIO(Path(tar).read_bytes())).sample_to_tf_example().do()
+        run = iter(Pipeline().from_tar(io.BytesIO(Path(tar).read_bytes())).sample_to_tf_example())
+        next(run)
+        run.close()  # type: ignore[attr-defined]
+
+        assert before == held()
+
+    def test_numbers_of_records_and_bytes_are_reported(self, tar: str) -> None:
+        pipeline = Pipeline().from_tar([tar, tar]).sample_to_tf_example()
+        for _ in range(2):
+            assert 12 == pipeline.do()
+            assert (12, 2) == (pipeline.report.records, pipeline.report.shards)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from tarviz.dialects.tar2tf import AisDataset, Dataset, default_record_parser, default_record_to_example
+from tarviz.dialects.tar2tf._shards import GivenNames, _strings, outputs_of
 from tarviz.dialects.tar2tf.ops import Decode, Func, Resize, Rotate, Select, SelectDict, SelectJSON, SelectList
 from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
@@ -18,7 +20,7 @@ from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaErro
 from tarviz.samples import write_shard
 from tests.servers.aistore import Cluster
 
-CORPORA = Path(__file__).parents[1] / "data/corpora"
+CORPORA = Path(__file__).parents[2] / "data/corpora"
 
 
 @pytest.fixture
@@ -341,3 +343,61 @@ class TestSecondGeneration:
 def turned(folder: Path, angle: float) -> Any:
     image, _ = next(iter(Dataset(folder, None, [Decode("png"), Rotate("png", angle)], ["png", "cls"]).load("single-png-cls.tar")))
     return image.numpy()
+
+
+def test_it_shows_chain_and_selection() -> None:
+    assert "Dataset('data', 'decode(jpg)', SelectTuple(items=(Select(ext='jpg'), Select(ext='cls'))))" == repr(
+        Dataset("data", conversions="decode(jpg)")
+    )
+
+
+class TestRemote:
+    def test_of_files_it_is_said_that_they_are_written_here(self, cut: Path, tmp_path: Path) -> None:
+        for number, (always, now, told) in enumerate([(True, None, True), (False, True, True), (True, False, False), (None, None, False)]):
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                Dataset(cut, remote_exec=always).load("a-2.tar", path=str(tmp_path / f"{number}"), remote_exec=now)
+            assert told == any("W_LOCAL remote_exec=True: files are written here" in str(each.message) for each in found)
+
+    def test_a_condition_is_for_data_sets(self, cut: Path, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="the files hold every record"):
+            Dataset(cut, where="cls = 1").load("a-2.tar", path=str(tmp_path / "a"))
+        assert "adjacent" == Dataset(cut, where="cls = 1").pipeline("a-2.tar").options.group
+
+    def test_what_cannot_travel_is_refused_where_there_is_a_cluster(self, cut: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("tarviz.engines.there", lambda: "ray")
+        with pytest.raises(UsageError, match="holds a function") as caught:
+            Dataset(cut, conversions=[Func(dict)], selections="jpg", remote_exec=True).load("a-2.tar")
+        assert "remote_exec=False, or nothing, runs it here." == caught.value.hint
+
+
+class TestOutputs:
+    def test_names_of_a_generator_are_asked_for_as_they_are_needed(self) -> None:
+        names = outputs_of(iter(["a", Path("b"), ""]), None, None)
+
+        assert isinstance(names, GivenNames)
+        assert ("b", "a", "b") == (names.at(1), names.at(0), names.at(1))
+        assert names.counts
+        with pytest.raises(UsageError, match="yielded '', which is not a path"):
+            names.at(2)
+        with pytest.raises(UsageError, match=r"ended after 2 name\(s\); one more is needed"):
+            names.at(2)
+
+    def test_nothing_is_limited_by_nothing(self) -> None:
+        assert [None] * 4 == [outputs_of(path, limit, None) for path, limit in ((None, 0), ("", ""), (None, None), (None, False))]
+        with pytest.raises(UsageError, match="max_shard_size=True is neither"):
+            outputs_of("a", True, None)
+
+
+@pytest.mark.parametrize(
+    ("types", "expected"),
+    [
+        ({"x": "string", "y": [bytes, "int32"]}, {"a", "b"}),
+        ({"y": (str, str)}, {"b", "c"}),
+        ({"x": ("string", "string")}, set()),
+        (("string", "string"), set()),
+        (None, set()),
+    ],
+)
+def test_fields_that_are_to_be_strings_are_found_in_the_structure(types: Any, expected: set[str]) -> None:
+    assert expected == _strings(SelectDict(x="a", y=["b", "c"]), types)

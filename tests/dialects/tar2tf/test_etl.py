@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import warnings
@@ -17,16 +18,20 @@ from PIL import Image
 pytest.importorskip("aistore", reason="AIStore: pip install 'tarviz[ais]'")
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
+from tarviz import stores
 from tarviz.dialects.tar2tf import Dataset
-from tarviz.dialects.tar2tf._etl import _fetched
+from tarviz.dialects.tar2tf._etl import Etl, _fetched, obstacle
 from tarviz.dialects.tar2tf._transformed import packed, unpacked
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError, TarvizWarning
 from tarviz.model.types import URL
 from tarviz.ops import Func
+from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Row
+from tarviz.runners.shares import Piece
+from tarviz.runners.walk import work
 from tarviz.samples import write_shard
 from tarviz.stores import ais
 from tests.servers.aistore import Cluster, Fail
@@ -272,3 +277,139 @@ def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: boo
 
     assert [row.key for row in rows][: 5 if comes else len(found)] == found
     assert [] == answers
+
+
+class TestShares:
+    """What is read of one transformed shard by several readers: each record once, its error in its place."""
+
+    URL = URL("ais://data/a.tar")
+
+    @pytest.fixture(autouse=True)
+    def transformed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        rows = [Row(str(at), at + 1, DataError("bad", code="E_OP") if at in (0, 20, 33) else {"x": at}) for at in range(50)]
+        whole = b"".join(packed(rows, None, ReadReport()))
+        monkeypatch.setattr("tarviz.stores.ais.transformed", lambda *_: contextlib.nullcontext(io.BytesIO(whole)))
+
+    def read(self, *pieces: Piece, number: int = 0) -> list[tuple[int, int]]:
+        """(piece, record) of each row."""
+        with Etl("ais-etl", name="one").begun(Pipeline(self.URL), work, stops=False) as source:
+            found = list(source.rows(list(pieces), 0, ReadReport(), number=number))
+        for _, row in found:
+            bad = row.behind - 1 in (0, 20, 33)
+            assert (bad, row.key) == (isinstance(row.value, DataError), str(row.behind - 1))
+            assert row.value.shard == self.URL if bad else {"x": row.behind - 1}.items() <= row.value.items()
+        return [(at, row.behind - 1) for at, row in found]
+
+    def test_readers_take_turns(self) -> None:
+        found = [self.read(Piece(self.URL, share=share, of=3)) for share in range(3)]
+
+        assert [[*range(16), 48, 49], [*range(16, 32)], [*range(32, 48)]] == [[record for _, record in each] for each in found]
+
+    def test_ranges_and_single_records(self) -> None:
+        pieces = [Piece(self.URL, stop=20), Piece(self.URL, start=20, stop=21), Piece(self.URL, start=21), Piece(self.URL, only=(0, 7))]
+
+        assert [(0, at) for at in range(20)] + [(1, 20)] + [(2, at) for at in range(21, 50)] + [(3, 0), (3, 7)] == self.read(*pieces)
+        assert [(3, 0), (3, 7)] == self.read(*pieces, number=3)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> list[dict[str, Any]]:
+    """What a transformer in this process, in the place of a pod, is asked for."""
+    from tarviz.dialects.tar2tf._transformer import TarTransformer
+
+    calls: list[dict[str, Any]] = []
+
+    def transformed(url: URL, name: str, args: str) -> Any:
+        calls.append({"name": name, "url": url, **json.loads(args)})
+        reader = stores.of(url).open(url)
+        pieces = TarTransformer.transform_stream(None, io.BytesIO(stores.of(url).read(url, 0, reader.stat.size)), url, args)
+        return contextlib.nullcontext(io.BytesIO(b"".join(pieces)))
+
+    monkeypatch.setenv("AIS_ENDPOINT", cluster.url)
+    monkeypatch.setattr("tarviz.stores.ais.transformed", transformed)
+    return calls
+
+
+def test_values_made_there_are_those_made_here(asked: list[dict[str, Any]]) -> None:
+    pipeline = Pipeline("ais://data/train-{0..1}.tar", f"{CHAIN}|decode(cls)", seed=3, select=("jpg", "cls"), key_split="last-dot")
+    here, there = pipeline.eager(epoch=2), pipeline.run("eager", epoch=2, engine=Etl("ais-etl", count=1, name="one"))
+
+    for (image, label), (other, number) in zip(here, there, strict=True):
+        np.testing.assert_array_equal(image, other)
+        assert label == number
+    common = {"name": "one", "chain": f"{CHAIN}|decode(cls)", "seed": 3, "epoch": 2, "fields": ["cls", "jpg"]}
+    options = {"options": {"key_split": "last-dot"}}
+    assert [{**common, "url": f"ais://data/train-{at}.tar", **options} for at in range(2)] == asked
+
+
+def test_errors_there_are_those_here(asked: list[dict[str, Any]], cluster: Cluster, tmp_path: Path) -> None:
+    cluster.put("data", "cut.tar", shard(tmp_path, range(4))[:3000])
+    for name in ("bad", "cut"):
+        pipeline = Pipeline(f"ais://data/{name}.tar", "decode(jpg)")
+        told = []
+        for options in ({}, {"engine": Etl("ais-etl", name="one")}):
+            with pytest.raises(DataError) as error:
+                list(pipeline.run("eager", **options))
+            told.append((error.value.code, error.value.key, error.value.shard))
+        assert told[0] == told[1]
+
+
+def test_packed_shards_are_told_by_their_bytes(asked: list[dict[str, Any]], cluster: Cluster, tmp_path: Path) -> None:
+    cluster.put("data", "packed.tar", gzip.compress(shard(tmp_path, range(4))))
+    records = list(Pipeline("ais://data/packed.tar", "decode(cls)").run("eager", engine=Etl("ais-etl", name="one")))
+
+    assert [(f"a.b/r{at:03d}", at) for at in range(4)] == [(each["__key__"], each["cls"]) for each in records]
+
+
+class TestObstacles:
+    """What cannot run next to the data, and why."""
+
+    @pytest.mark.parametrize(
+        ("url", "chain", "options", "expected"),
+        [
+            ("ais://data/train-0.tar", "decode(jpg)", {}, None),
+            ("memory://data/a.tar", "decode(jpg)", {}, "the shards are not in an AIStore bucket"),
+            ("ais://data/train-0.tar", [Func(len)], {}, "the chain travels as text, and a function has none"),
+            ("ais://data/train-0.tar", "", {"where": "cls = 3"}, "records are chosen by a condition or by keys"),
+            ("ais://data/train-0.tar", "", {"keys": ["a"]}, "records are chosen by a condition or by keys"),
+        ],
+    )
+    def test_they_are_named(
+        self, cluster: Cluster, monkeypatch: pytest.MonkeyPatch, url: str, chain: Any, options: dict[str, Any], expected: str | None
+    ) -> None:
+        monkeypatch.setenv("AIS_ENDPOINT", cluster.url)
+        if url.startswith("memory"):
+            with stores.of(URL(url)).create(URL(url)) as sink:
+                sink.write(b"")
+
+        assert expected == obstacle(Pipeline(url, chain, **options))
+
+
+def test_what_reading_skipped_there_is_told_here() -> None:
+    report, found = ReadReport(records=1, bytes=9, shards=1), ReadReport()
+    report.add(Fault("W_X", "odd", key="k"), skipped=True)
+    assert [] == list(unpacked(io.BytesIO(b"".join(packed([], None, report))), found))
+
+    assert report.to_dict() == found.to_dict()
+    assert [Fault("W_X", "odd", key="k")] == found.skipped
+
+
+def test_an_end_that_counts_otherwise_is_an_early_one() -> None:
+    ends = [b"".join(packed([Row("k", at, {}) for at in range(count)], None, ReadReport())) for count in (0, 1)]
+    size = len(b"".join(tfrecord.frame([bytes(next(iter(tfrecord.read(ends[1]))))]).buffers()))
+
+    for data in (ends[1][:size] + ends[0], ends[1][size:]):
+        with pytest.raises(StoreError, match=r"ends early, after [01] records"):
+            list(unpacked(io.BytesIO(data), ReadReport()))
+
+
+def test_a_connection_that_breaks_is_one_that_ends_early() -> None:
+    class Broken(io.BytesIO):
+        def readinto(self, buffer: Any) -> int:
+            raise OSError("reset")
+
+        def read(self, size: int | None = -1) -> bytes:
+            raise OSError("reset")
+
+    with pytest.raises(StoreError, match="ends early, after 0 records"):
+        list(unpacked(Broken(), ReadReport()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import csv
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from tarviz.dialects.tfrecorder._dataset import schema_of
 from tarviz.formats import example as examples
 from tarviz.model.errors import DataError, NotFoundError, SchemaError, UsageError
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 class Toy(Example):
@@ -178,6 +179,16 @@ class TestAttributes:
 
         with pytest.raises(AssertionError, match=r"Changing\.number: 0\.002.* came back as 0\.001"):
             tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Changing())
+
+    def test_the_checker_loads_splits_and_lets_go(self) -> None:
+        class Halves(Toy):
+            def split(self, **kwargs: Any) -> Any:
+                return [Halves(self.name, self.label, half) for half in np.split(self.data, 2)]
+
+        given = [Halves("a", 6), Toy("b", 1)]
+
+        assert 3 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(given, scale=2.0)
+        assert [(None, None)] * 2 == [(each.label, each.data) for each in given]
 
     def test_release_lets_go_through_the_setters(self) -> None:
         toy = Toy("a", 1)
@@ -619,3 +630,206 @@ def test_tensorflow_is_not_needed_to_write(tmp_path: Path) -> None:
 
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert "{'a': 1}" == out.stdout.strip()
+
+
+class TestLists:
+    def test_empty_rows_are_passed_over_and_rows_make_examples(self, tmp_path: Path) -> None:
+        (tmp_path / "list.csv").write_bytes("\ufeffa,1\r\n\r\nb,2\r\n".encode())
+
+        assert [("a", 1), ("b", 2)] == [(toy.name, toy.label) for toy in Toy.from_csv_file(tmp_path / "list.csv")]  # type: ignore[attr-defined]
+
+    def test_a_list_of_many_rows_comes_whole(self, tmp_path: Path) -> None:
+        Toy.to_csv_file(tmp_path / "list.csv", toys(2500))
+
+        assert [f"t{n}" for n in range(2500)] == [toy.name for toy in Toy.from_csv_file(tmp_path / "list.csv")]  # type: ignore[attr-defined]
+        assert 2500 == len((tmp_path / "list.csv").read_bytes().splitlines())
+
+    def test_what_makes_no_example_is_an_error(self, tmp_path: Path) -> None:
+        class Odd(Toy):
+            @staticmethod
+            def from_csv_row(row: list[str], **kwargs: Any) -> Any:
+                return row
+
+        (tmp_path / "list.csv").write_text("a,1\n")
+        with pytest.raises(UsageError, match=r"Odd\.from_csv_row returned list for row 1 of .*list\.csv, not an Example"):
+            Odd.from_csv_file(tmp_path / "list.csv")
+        with pytest.raises(UsageError, match="has no from_csv_row"):
+            Example.from_csv_row([])
+
+    @pytest.mark.parametrize(
+        ("chunks", "message"),
+        [
+            (lambda self: self, r"Odd\.split of example 0 returned Odd, not a list of examples"),
+            (lambda self: None, r"returned NoneType, not a list of examples"),
+            (lambda self: [self, 3], r"returned a list with int, not examples"),
+        ],
+    )
+    def test_split_gives_examples(self, tmp_path: Path, chunks: Any, message: str) -> None:
+        class Odd(Toy):
+            def split(self, **kwargs: Any) -> Any:
+                return chunks(self)
+
+        with pytest.raises(UsageError, match=message):
+            factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Odd("x", 1)]})
+
+    def test_an_error_of_split_is_named_as_one(self, tmp_path: Path) -> None:
+        class Odd(Toy):
+            def split(self, **kwargs: Any) -> Any:
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError) as caught:
+            factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Toy("x", 1), Odd("y", 2)]})
+        assert ["Odd.split of example 1 failed"] == caught.value.__notes__
+
+    def test_examples_are_let_go_once_they_are_written(self, tmp_path: Path) -> None:
+        given = toys(3)
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": given})
+
+        assert [(None, None)] * 3 == [(toy.label, toy.data) for toy in given]  # type: ignore[attr-defined]
+
+
+def test_what_examples_take_may_have_any_name(tmp_path: Path) -> None:
+    """Those, too, of what the factory calls by place."""
+    seen: list[dict[str, Any]] = []
+
+    class Odd(Toy):
+        def load(self, **kwargs: Any) -> None:
+            super().load()
+            seen.append(kwargs)
+
+    own = {"limit": 1, "log": 2, "about": 3, "subsets": 4, "ratio": 5}
+    factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path / "a", {"x": [Odd("x", 1)]}, **own)
+    factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "b", [Odd("x", 1)], 1, **own)
+
+    assert [own, own] == seen
+
+
+class TestConfig:
+    def test_it_is_written_so(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        factory.generate_and_save_tfrecords_files_for_examples_dict(
+            "a", {"x": toys(2), "y": toys(1)}, 2e6, False, src_path="s3://b/d", other_path=Path("p"), text="a\nb", list=(1, "é"), path=3
+        )
+
+        expected = [
+            *("[examples]", "class_name = Toy", "list_filepath = ", "tfrecord_file_max_size_in_mb = 2.00e+00", "log_in_csv_file = False"),
+            *("x_count = 2", "y_count = 1", "src_path = s3://b/d", f"other_path = {tmp_path}/p", "text = a b", 'list = [1, "\\u00e9"]'),
+            *("path = 3", "", ""),
+        ]
+        assert expected == (tmp_path / "a/tfrecord_files_config.txt").read_text().split("\n")
+
+    def test_without_a_split_the_count_is_that_of_examples(self, tmp_path: Path) -> None:
+        Toy.to_csv_file(tmp_path / "list.csv", toys(3))
+        factory.generate_and_save_tfrecords_files_for_examples_file(tmp_path / "a", Toy, tmp_path / "list.csv")
+
+        assert f"list_filepath = {tmp_path}/list.csv\n" in (text := (tmp_path / "a/tfrecord_files_config.txt").read_text())
+        assert "\nexamples_count = 3\n" in text
+
+    def test_the_schema_beside_the_files_says_what_they_hold(self, tmp_path: Path) -> None:
+        for name, given in (("a", [Everything(**VALUES)]), ("b", toys(2))):
+            factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {name: given})
+        names = ("STRING", "BOOL", "INT32", "INT64", "FLOAT", "DOUBLE", "ARRAY_INT32", "ARRAY_FLOAT32")
+        content = json.loads((tmp_path / "a/schema.json").read_text())
+        shapes = {"whole": {"shape": [2, 3, 4]}, "real": {"shape": [7]}}
+        size = (tmp_path / "a/0.tfr").stat().st_size
+
+        assert [{"name": n, "type": f"TYPE_{t}", **shapes.get(n, {})} for n, t in zip(VALUES, names, strict=True)] == content[
+            "tfrecordable"
+        ]
+        assert (["0.tfr"], 1, size) == ([*content["files"]], content["files"]["0.tfr"]["records"], content["files"]["0.tfr"]["bytes"])
+        assert [None, 4] == json.loads((tmp_path / "b/schema.json").read_text())["tfrecordable"][1]["shape"]
+
+
+class TestValues:
+    def test_numbers_of_numpy_are_numbers(self) -> None:
+        given = {
+            "small": np.array(7, np.int64),
+            "flag": np.bool_(False),
+            "single": np.array(0.5),
+            "double": np.float32(0.25),
+            "large": np.int8(3),
+        }
+
+        assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Everything(**{**VALUES, **given}))
+
+    @pytest.mark.parametrize(("name", "limits"), [("small", (-(2**31), 2**31 - 1)), ("large", (-(2**63), 2**63 - 1))])
+    def test_whole_numbers_fit_their_type(self, name: str, limits: tuple[int, int]) -> None:
+        for limit, step in zip(limits, (-1, 1), strict=True):
+            Everything(**{**VALUES, name: limit}).serialize_to_string()
+            with pytest.raises(SchemaError, match="outside the range of"):
+                Everything(**{**VALUES, name: limit + step}).serialize_to_string()
+
+    def test_arrays_are_written_little_endian_in_c_order(self) -> None:
+        array = np.arange(6, dtype=np.float32).reshape(2, 3).T
+        found = examples.decode(Everything(**{**VALUES, "real": array}).serialize_to_string())
+
+        assert [array.astype("<f4").tobytes()] == found["real"]
+        assert [3, 2] == found["real.shape"]
+        assert [-1] == examples.decode(Everything(**{**VALUES, "real": np.zeros((), np.float32)}).serialize_to_string())["real.shape"]
+
+    @pytest.mark.parametrize(
+        ("name", "feature", "message"),
+        [
+            ("text", None, "the feature 'text' is missing"),
+            ("text", [], "'text' is a list of 0"),
+            ("small", [1, 2], "'small' is a list of 2"),
+            ("text", [b"\xff"], "'text' is not a TYPE_STRING"),
+            ("double", [b"123"], "'double' is not a TYPE_DOUBLE"),
+            ("real", [b"123"], "'real' is not a TYPE_ARRAY_FLOAT32"),
+            ("text", [3], "'text' is not a TYPE_STRING"),
+        ],
+    )
+    def test_a_feature_of_another_kind_is_damage(self, name: str, feature: Any, message: str) -> None:
+        (attribute,) = (each for each in Everything._attributes if each.name == name)
+
+        with pytest.raises(DataError, match=message) as caught:
+            attribute.value({} if feature is None else {name: feature})
+        assert "E_BAD_EXAMPLE" == caught.value.code
+
+    def test_files_of_the_original_give_flat_arrays_and_plain_doubles(self) -> None:
+        double, whole = (next(each for each in Everything._attributes if each.name == name) for name in ("double", "whole"))
+
+        assert 0.5 == double.value({"double": [0.5]})
+        assert [1, 2] == whole.value({"whole": [np.array([1, 2], "<i4").tobytes()]}).tolist()
+
+    def test_the_size_is_that_of_what_is_written(self) -> None:
+        assert len(Everything(**VALUES).serialize_to_string()) == Everything(**VALUES).get_byte_size() > 150
+
+    def test_it_is_parsed_as_it_was_declared(self) -> None:
+        pytest.importorskip("tensorflow")
+        found = Everything.parse_from_string(Everything(**VALUES).serialize_to_string())
+
+        for name, value in zip(VALUES, found, strict=True):
+            expected = VALUES[name].encode() if name == "text" else VALUES[name]
+            np.testing.assert_array_equal(expected, value.numpy(), strict=name in ("whole", "real"))
+
+
+class TestSchemas:
+    @pytest.mark.parametrize(
+        "content", ["{", "[]", '{"tfrecordable": 3, "files": {}}', '{"tfrecordable": [{"name": "x", "type": "Y"}], "files": {}}']
+    )
+    def test_what_is_no_schema_is_damage(self, tmp_path: Path, content: str) -> None:
+        (tmp_path / "schema.json").write_text(content)
+        with pytest.raises(DataError, match="this is not a schema of recordable attributes"):
+            schema_of([f"{tmp_path}/0.tfr"])
+
+    def test_what_is_no_class_of_examples_is_refused(self) -> None:
+        for wrong in (int, Toy("a", 1)):
+            with pytest.raises(UsageError, match="is not a subclass of Example"):
+                schema_of([], wrong)  # type: ignore[arg-type]
+
+    def test_a_file_that_nobody_counted_is_taken(self, tmp_path: Path) -> None:
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(2)})
+        (tmp_path / "a/7.tfr").write_bytes((tmp_path / "a/0.tfr").read_bytes())
+
+        assert ["label", "data"] == [each.name for each in schema_of([f"{tmp_path}/a/7.tfr"]).attributes]
+
+    def test_shapes_are_those_of_all_folders_or_nobodys(self, tmp_path: Path) -> None:
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Toy("x", 1)], "b": [Toy("x", 2)]})
+        paths = [f"{tmp_path}/{name}/0.tfr" for name in "ab"]
+
+        assert [(3, 4), (4, 4), (None, 4)] == [schema_of(each).attributes[1].shape for each in (paths[:1], paths[1:], paths)]
+        (tmp_path / "b/schema.json").unlink()
+        assert schema_of(paths, Toy).attributes[1].shape is None
+        with pytest.raises(UsageError, match=r"there is no schema\.json beside the file"):
+            schema_of(paths)

@@ -13,6 +13,7 @@ from tarviz.dialects.tar2tf import AisDataset
 from tarviz.dialects.tar2tf._ais import translated
 from tarviz.dialects.tar2tf.ops import Convert, Decode, Func, Rename, Resize, Rotate, Select, SelectJSON
 from tarviz.model.errors import DataError, SchemaError, UsageError
+from tarviz.ops.func import Func as RecordFunc
 from tarviz.samples import write_shard
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
@@ -188,3 +189,65 @@ class TestErrors:
         image, _ = next(iter(load(small, Rotate(Resize(Decode("jpg"), (16, 16)), 90), Select("cls"))))
 
         assert (16, 16, 3) == image.shape
+
+
+def test_it_shows_chain_and_selection() -> None:
+    chain = "decode(jpg)|convert(jpg, float32)|resize(jpg, (224, 224))"
+    selection = "SelectTuple(items=(Select(ext='jpg'), Select(ext='cls')))"
+    assert f"AisDataset('data', '{chain}', {selection})" == repr(AisDataset("data"))
+    assert 4 == AisDataset("data").num_workers
+
+
+class TestTranslation:
+    def test_a_name_is_what_selects_it(self) -> None:
+        chain, selection = translated("png", ["cls", "txt"])
+
+        assert ("", ["png", "cls", "txt"]) == (str(chain), [leaf.ext for leaf in selection.leaves()])
+
+    def test_copies_begin_with_the_first_of_alternatives(self) -> None:
+        chain, selection = translated(Decode("jpg;png"), Resize(Decode("png"), (8, 8)))
+
+        assert "rename(copy-1.jpg=jpg;png, copy-2.png=png, keep=True)" == str(chain[0])
+        assert ["copy-1.jpg", "copy-2.png"] == [leaf.ext for leaf in selection.leaves()]
+
+    def test_the_raw_field_stays_where_it_is_wanted_too(self) -> None:
+        chain, selection = translated(Decode("jpg"), Select("jpg"))
+
+        assert "rename(copy-1.jpg=jpg, keep=True)|decode(copy-1.jpg)" == str(chain)
+        assert ["copy-1.jpg", "jpg"] == [leaf.ext for leaf in selection.leaves()]
+
+    def test_functions_are_called_first_under_names_of_their_own(self) -> None:
+        chain, selection = translated([Func(len, "n"), Resize(Func(max, "im"), (4, 4))], Decode("jpg"))
+
+        assert ["func", "func", "resize", "decode"] == [op.name for op in chain]
+        assert ["func-1", "func-2"] == [op.ext_name for op in chain[:2]]
+        assert "resize(func-2, (4, 4))" == str(chain[2])
+        assert ["func-1", "func-2", "jpg"] == [leaf.ext for leaf in selection.leaves()]
+
+    @pytest.mark.parametrize(
+        ("function", "types", "shapes"),
+        [
+            (Func(len, "n", output_types={"n": "int32"}, output_shapes={"n": ()}), {"func-1": "int32"}, {"func-1": ()}),
+            (Func(len, output_types={"any": "int32"}), {"func-1": "int32"}, None),
+            (Func(len, "n", output_types={"n": "int32", "m": "str"}), {"func-1": "int32", "m": "str"}, None),
+            (RecordFunc(len, output_types={"a": "int32", "b": "str"}), {"a": "int32", "b": "str"}, None),
+            (Func(len, "n"), None, None),
+        ],
+    )
+    def test_what_a_function_says_it_makes_goes_along(self, function: Any, types: Any, shapes: Any) -> None:
+        chain, _ = translated(function, Select("cls"))
+
+        assert (types, shapes) == (chain[0].output_types, chain[0].output_shapes)
+
+    def test_a_function_does_not_see_what_others_made(self) -> None:
+        seen: list[set[str]] = []
+
+        def first(record: dict[str, Any]) -> int:
+            seen.append(set(record))
+            return len(seen)
+
+        chain, _ = translated([Func(first, "a"), Func(first, "b")], "cls")
+        record = chain.run({"__key__": "k", "__shard__": "s", "__index__": 0, "cls": b"1"})
+
+        assert [{"__key__", "cls"}] * 2 == seen
+        assert (1, 2) == (record["func-1"], record["func-2"])
