@@ -254,8 +254,8 @@ class _OnEngine:
         count = engines.count(self.engine, self.jobs, len(tasks))
         with (
             verb_base.progress(shards, "shards", label=label) as bar,
-            shard_table.shown(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as heard,
-            engines.start(self.engine, job, engines.EnginePlan(count, heard=heard, address=self.address)) as workers,
+            shard_table.shown(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as table,
+            engines.start(self.engine, job, engines.EnginePlan(count, heard=table.heard, address=self.address)) as workers,
             closing(workers.run(tasks)) as results,
         ):
             for result, _ in results:
@@ -334,7 +334,6 @@ class _Shards:
         "tarviz split --ratio train=0.8,val=0.1,test=0.1 -o '{part}-{shard:06d}.tar' data/",
     ],
 )
-@inputs_argument
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
@@ -343,7 +342,7 @@ class _Shards:
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
 @click.option("--ratio", default="", metavar="A=X,B=Y", help="Parts by a hash of the key: train=0.9,test=0.1 with {part} in -o.")
 @click.option("--group", "by", default="", metavar="COLUMN", help="With --ratio: by a column, json.patient.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @click.option(
     "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
 )
