@@ -18,7 +18,7 @@ from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model.config import parse_size
-from tarviz.model.errors import ChangedError, UsageError, redact
+from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, to_bytes
 from tarviz.outputs import Exists, Names, counted, proof
 from tarviz.outputs.inputs import Inputs
@@ -108,10 +108,7 @@ def _parts(ratio: str | Mapping[str, float], by: str, output: str) -> Parts | No
 
 def _names(output: str, parts: Parts | None) -> list[Names]:
     """The names of outputs: those of each part, or of all."""
-    names = [Names(pattern(output.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
-    if not names[0].counts and names[0].text != "-" and not is_command(names[0].text):
-        raise UsageError(f"{redact(names[0].text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
-    return names
+    return [Names(pattern(output.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
 
 
 @dataclass(frozen=True)
