@@ -281,3 +281,19 @@ class TestWhole:
         assert 0 == cli.main(["show", "--json", *words, *shards])
 
         assert count == len(json.loads(capsys.readouterr().out)["records"])
+
+
+def test_the_first_record_of_a_key_and_those_nearest_to_it(tmp_path: Path):
+    pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+    for name, turns in (("a", (0.0, 3.0, 1.0)), ("b", (0.1, 2.0, 0.5))):
+        tar(tmp_path / f"{name}.tar", [(f"{name}{at}" if at else "k", {"npy": vector(turn)}) for at, turn in enumerate(turns)])
+    found = show([str(tmp_path / "a.tar"), str(tmp_path / "b.tar")], like="k", count=3)
+
+    assert (3, "k", 0) == (len(found.records), found.records[0].key, found.exit_code)
+    assert ["a.tar", "b2"] == [found.records[0].shard.rpartition("/")[2], found.records[-1].key]
+
+
+def vector(turn: float) -> bytes:
+    out = io.BytesIO()
+    np.save(out, np.array([np.cos(turn), np.sin(turn)], np.float32))
+    return out.getvalue()
