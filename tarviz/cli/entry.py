@@ -41,7 +41,8 @@ def summary(name: str) -> str:
     return sentence if len(sentence) <= LINE else re.split(r"[:;] ", sentence)[0]
 
 
-def _verb(name: str) -> click.Command | None:
+def verb_named(name: str) -> click.Command | None:
+    """The command of a verb, imported; None where there is no such verb."""
     if not plugins.is_known("commands", name):
         return None
     command: click.Command = plugins.load("commands", name).command
@@ -55,7 +56,7 @@ class Verbs(click.Group):
         return list(plugins.names("commands"))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return _verb(cmd_name)
+        return verb_named(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and not plugins.is_known("commands", args[0]):
@@ -75,18 +76,12 @@ class Verbs(click.Group):
                     formatter.write_dl(rows)
 
 
-def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    if value:
-        click.echo(f"tarviz {__version__}")
-        ctx.exit()
-
-
 @click.group(
     cls=Verbs,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="tarviz VERB --help says more about a verb. A shard is a path, a folder, a template like 'train-{0000..0003}.tar', a URL, or -.",
 )
-@click.option("--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version and exit.")
+@click.version_option(__version__, prog_name="tarviz", message="%(prog)s %(version)s")
 def group() -> None:
     """See, stream, reshape and convert tar shards of machine-learning data."""
 
@@ -115,7 +110,7 @@ def _complain(message: str) -> None:
 
 def load_verb(argv: Sequence[str]) -> click.Command:
     """The verb that a command line names, imported; all verbs together where it names none."""
-    return _verb(next((word for word in argv if not word.startswith("-")), "")) or group
+    return verb_named(next((word for word in argv if not word.startswith("-")), "")) or group
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tarviz.model.errors import safe
 
+TILE = 148  # pixels of a tile's side
 CSP = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 _KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"GIF8", "gif"), (b"RIFF", "webp"), (b"BM", "bmp"))
@@ -51,9 +52,9 @@ def tile(shown: bytes | str, *, title: str, lines: Iterable[str] = (), bad: bool
     return f'<figure><div class="well">{inner}</div><figcaption><b>{text(title)}</b>{caption}</figcaption></figure>'
 
 
-def sheet(tiles: Iterable[str], *, width: int = 148) -> str:
+def sheet(tiles: Iterable[str]) -> str:
     """Tiles side by side, as many in a row as fit."""
-    return f'<div class="sheet" style="--tile: {width}px">{"".join(tiles)}</div>'
+    return f'<div class="sheet" style="--tile: {TILE}px">{"".join(tiles)}</div>'
 
 
 def table(rows: Sequence[Sequence[object]], *, header: Sequence[str] = (), right: Sequence[int] = ()) -> str:

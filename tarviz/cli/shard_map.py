@@ -19,7 +19,6 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.outputs import Names, counted, manifest_url, piped, proof, source_entry
 from tarviz.outputs.inputs import Inputs
-from tarviz.read.stream import ReadReport
 from tarviz.stores import URLs
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -92,8 +91,8 @@ class Shards:
         with (
             verb_base.silent_warnings(),
             verb_base.progress(len(tasks), "shards") as bar,
-            shard_table.shown(len(tasks), verb.__name__, lambda made: (made.records, made.bytes), self.engine) as heard,
-            engines.start(self.engine, job, engines.EnginePlan(count, heard=heard, address=self.address)) as engine,
+            shard_table.shown(len(tasks), verb.__name__, lambda made: (made.records, made.bytes), self.engine) as table,
+            engines.start(self.engine, job, engines.EnginePlan(count, heard=table.heard, address=self.address)) as engine,
             closing(engine.run(tasks, errors.keep)) as results,
         ):
             for task, (result, _) in zip(tasks, results, strict=True):
@@ -108,18 +107,16 @@ class Shards:
 
 
 @dataclass
-class Mapped:
-    """What came of the shards: a tar each, what the tool said of each that was not kept, and the reports in one."""
+class Mapped(Made):
+    """What came of the shards: a tar each, the reports in one, and what the tool said of each that was not kept."""
 
-    tars: list[Tar] = field(default_factory=list)
     made: list[Any] = field(default_factory=list)
-    report: ReadReport = field(default_factory=ReadReport)
 
     def add(self, shard: MappedShard, result: Made | Tar) -> None:
         if isinstance(result, Tar):
-            self.tars.append(result)
+            self.outputs.append(result)
             return
-        self.tars.append(Tar(shard.output, result.records, result.bytes))
+        self.outputs.append(Tar(shard.output, result.records, result.bytes))
         self.made.append(result)
         self.report.merge(result.report)
 

@@ -38,11 +38,9 @@ class Work:
     records: int = 0
     bytes: int = 0
 
-    def add(self, good: bool, records: int, size: int) -> None:
-        self.shards += good
-        self.failed += not good
-        self.records += records
-        self.bytes += size
+    def add(self, other: Work) -> None:
+        for part in Work.__slots__:
+            setattr(self, part, getattr(self, part) + getattr(other, part))
 
     def cells(self, seconds: float) -> tuple[str, ...]:
         """As a row of the table."""
@@ -69,9 +67,10 @@ class ShardTable:
     workers: dict[str, Work] = field(default_factory=dict)
     errors: dict[str, int] = field(default_factory=dict)
     over: str = ""  # how the run ended
+    show: Show | None = None  # what draws it
 
     def __post_init__(self) -> None:
-        self._begin = self._now = self.clock()
+        self._begin = self._now = self._due = self.clock()
 
     def cut(self, shards: int, parts: int) -> None:
         """So many of the shards are worked on in so many parts; these are counted from now on."""
@@ -82,11 +81,15 @@ class ShardTable:
         """A task ended."""
         self._now = self.clock()
         records, size = self.amount(done.value) if done.good else (0, 0)
+        one = Work(int(done.good), int(not done.good), records, done.size if size is None else size)
         for work in (self.all, self.workers.setdefault(done.worker, Work())):
-            work.add(done.good, records, done.size if size is None else size)
+            work.add(one)
         if not done.good:
             code = done.value.code if isinstance(done.value, TarvizError) else type(done.value).__name__
             self.errors[code] = self.errors.get(code, 0) + 1
+        if self.show is not None and self._now >= self._due:
+            self._due = self._now + _EVERY
+            self.show(self.bundle())
 
     @property
     def seconds(self) -> float:
@@ -112,8 +115,7 @@ class ShardTable:
         if len(busy) > SHOWN:
             rest = Work()
             for _, work in busy[SHOWN:]:
-                for part in Work.__slots__:
-                    setattr(rest, part, getattr(rest, part) + getattr(work, part))
+                rest.add(work)
             rows.append((f"{len(busy) - SHOWN:,} more", *rest.cells(self.seconds)))
         share = 100 * (self.all.shards + self.all.failed) / max(self.total, 1)
         shown = html_page.table([*rows, ("all", *self.all.cells(self.seconds))], header=("worker", self.unit, *_HEAD), right=range(1, 6))
@@ -124,50 +126,23 @@ class ShardTable:
         return {"text/plain": self.text(), "text/html": self.html()}
 
 
-class Listener:
-    """Hears of tasks that ended: call it with each. `cut(shards, parts)` tells that tasks are parts of shards."""
-
-    def __call__(self, done: engines.Done) -> None:
-        return
-
-    def cut(self, shards: int, parts: int) -> None:
-        return
-
-
-class _Drawn(Listener):
-    """One that draws a table."""
-
-    def __init__(self, table: ShardTable) -> None:
-        self._table, self.show, self._due = table, _cell(table.bundle()), 0.0
-
-    def __call__(self, done: engines.Done) -> None:
-        self._table.heard(done)
-        if (now := time.monotonic()) >= self._due:
-            self._due = now + _EVERY
-            self.show(self._table.bundle())
-
-    def cut(self, shards: int, parts: int) -> None:
-        self._table.cut(shards, parts)
-
-
 @contextmanager
-def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[Listener]:
-    """What an engine tells of tasks that ended, shown below the cell where this is a notebook and the work is done elsewhere."""
-    if not (engines.travels(engine) and verb_base.in_notebook()):
-        yield Listener()
-        return
+def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[ShardTable]:
+    """What counts the tasks that an engine tells of, shown below the cell where this is a notebook and the work is done elsewhere."""
     table = ShardTable(total, label, amount)
-    drawn = _Drawn(table)
+    if not (engines.travels(engine) and verb_base.in_notebook()):
+        yield table
+        return
+    table.show = _cell(table.bundle())
     try:
-        yield drawn
-    except GeneratorExit:  # no more of it is wanted
-        raise
+        yield table
     except BaseException as error:
-        table.over = "interrupted" if isinstance(error, KeyboardInterrupt) else "ended by an error"
+        ends = {KeyboardInterrupt: "interrupted", GeneratorExit: "done"}  # no more of it is wanted
+        table.over = ends.get(type(error), "ended by an error")
         raise
     finally:
         table.over = table.over or "done"
-        drawn.show(table.bundle())
+        table.show(table.bundle())
 
 
 def _cell(first: dict[str, str]) -> Show:

@@ -13,12 +13,13 @@ import click
 from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
-from tarviz.model.errors import Fault, UsageError, redact, safe
+from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.outputs.piped import is_command
 from tarviz.read.spans import Batch
 from tarviz.read.stream import ReadReport
+from tarviz.tools.whole_file import contents
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,8 +29,9 @@ _TOGETHER = 8  # small records that leave the memory of their block together
 
 
 def inputs_argument(command: F) -> F:
-    """`[URL...]`, standard input when there is none; handed over as the tuple `urls`."""
-    return click.argument("urls", nargs=-1, metavar="[URL]...")(command)
+    """`[URL...]`, standard input when there is none, handed over as the tuple `urls`; `-T FILE`, handed over as `files`. See `opened`."""
+    files = click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+    return click.argument("urls", nargs=-1, metavar="[URL]...", shell_complete=verb_base.complete_shards)(files(command))
 
 
 def tool_options(command: F) -> F:
@@ -68,15 +70,8 @@ def listing(url: str) -> list[str]:
 
     A list from another machine may not name files of this one.
     """
-    data = bytearray()
-    piece = memoryview(bytearray(1 << 16))
-    with stores.of(url).open(URL(url)) as stream:
-        while (count := stream.readinto(piece)) and len(data) <= MAX_LIST:
-            data += piece[:count]
-    if len(data) > MAX_LIST:
-        raise UsageError(f"a list of more than {format_size(MAX_LIST)} is not a list of shards.", shard=url)
-    lines = [line.strip() for line in data.decode("utf-8", "surrogateescape").splitlines()]
-    found = [line for line in lines if line and not line.startswith("#")]
+    text = contents(url, "the list of shards", MAX_LIST).decode("utf-8", "surrogateescape")
+    found = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
     if not stores.is_local(url) and url != "-" and (local := [line for line in found if stores.is_local(line) or line == "-"]):
         raise UsageError(f"a list from another machine names {local[0]!r}, a file of this one.", shard=url)
     return found
@@ -177,7 +172,8 @@ class Made(verb_base.Result):
             if len(faults) > MAX_FAULTS:
                 yield f"… {len(faults) - MAX_FAULTS} more"
         if self.report.skipped:
-            yield f"{_count(self.report.skipped)} left out."
+            count = len(self.report.skipped)
+            yield f"{count:,} fault{'' if count == 1 else 's'} left out."
 
     def __str__(self) -> str:
         return "\n".join([*self.summary(), *self._faults()])
@@ -191,7 +187,3 @@ class Made(verb_base.Result):
         body = html_page.table(rows, header=("tar", "records", "size"), right=[1, 2])
         body += "".join(f'<p class="bad">{html_page.text(line)}</p>' for line in self._faults())
         return {"text/plain": str(self), "text/html": html_page.fragment(body)}
-
-
-def _count(faults: list[Fault]) -> str:
-    return f"{len(faults):,} fault{'' if len(faults) == 1 else 's'}"

@@ -22,7 +22,7 @@ from tarviz.cli.progress import progress as progress
 from tarviz.cli.progress import quiet
 from tarviz.cli.progress import silent_warnings as silent_warnings
 from tarviz.model import config
-from tarviz.model.errors import TarvizError, redact, safe
+from tarviz.model.errors import TarvizError, UsageError, redact, safe
 from tarviz.model.types import URL
 from tarviz.read.keywords import CHOICES
 
@@ -112,11 +112,10 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
     door = context.find_root().obj if context else None
     if isinstance(door, Door) and door.capture:
         return result
-    pieces = result.lines(json) if hasattr(result, "lines") else iter([_json.dumps(result.to_dict()) if json else str(result)])
     stream = sys.stderr if err else sys.stdout
     plain = json or not _has_colours(stream)
     flushed = time.monotonic()
-    for piece in pieces:
+    for piece in result.lines(json):
         if not (err and quiet.get()):
             stream.write(f"{piece if plain else coloured(piece, stream)}\n")
         if (now := time.monotonic()) > flushed + 0.2:  # what takes long is seen as it comes
@@ -124,10 +123,10 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
             flushed = now
     stream.flush()
     if not json and not quiet.get():
-        for note in result.notes() if hasattr(result, "notes") else ():
-            sys.stderr.write(f"{coloured(str(note), sys.stderr)}\n")
-    if code := int(getattr(result, "exit_code", 0)):
-        raise click.exceptions.Exit(code)
+        for note in result.notes():
+            sys.stderr.write(f"{coloured(note, sys.stderr)}\n")
+    if result.exit_code:
+        raise click.exceptions.Exit(result.exit_code)
     return result
 
 
@@ -187,13 +186,19 @@ def verb(name: str, *, example: str | Sequence[str], **attributes: Any) -> Calla
     return click.command(name, cls=Verb, example=example, context_settings=settings, **attributes)
 
 
+def _in_force(ctx: click.Context, name: str, value: str) -> None:
+    """Set an environment variable for as long as the verb runs, also for the processes that it starts."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    ctx.call_on_close(lambda: os.environ.pop(name) if before is None else os.environ.update({name: before}))
+
+
 def _storage_option() -> click.Option:
-    """`--storage-option K=V`, in force by itself for as long as the verb runs, also for the processes that it starts."""
+    """`--storage-option K=V`; it is in force by itself, and nothing is handed over."""
 
     def use(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> None:
         if not values:
             return
-        name = "TARVIZ_STORAGE_OPTIONS"
         table = _json.loads(config.options().storage_options or "{}")
         for each in values:
             key, equals, value = each.partition("=")
@@ -203,9 +208,7 @@ def _storage_option() -> click.Option:
                 table[key] = _json.loads(value)
             except ValueError:
                 table[key] = value
-        before = os.environ.get(name)
-        os.environ[name] = _json.dumps(table)
-        ctx.call_on_close(lambda: os.environ.pop(name) if before is None else os.environ.__setitem__(name, before))
+        _in_force(ctx, "TARVIZ_STORAGE_OPTIONS", _json.dumps(table))
 
     words = "What the store of the URLs is told: requester_pays=true, key_filename=~/.ssh/id, ..."
     return click.Option(["--storage-option"], multiple=True, metavar="NAME=VALUE", expose_value=False, callback=use, help=words)
@@ -228,8 +231,7 @@ SIZE = Size()
 
 def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
-        token = quiet.set(True)
-        ctx.call_on_close(lambda: quiet.reset(token))
+        ctx.with_resource(hushed())
     return value
 
 
@@ -288,9 +290,7 @@ READ_OPTIONS: dict[str, Callable[..., Any]] = {
 
 def _set_tags(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     if value:
-        before = os.environ.get("TARVIZ_TAGS")
-        os.environ["TARVIZ_TAGS"] = os.path.abspath(value)  # workers of other processes see it too
-        ctx.call_on_close(lambda: os.environ.pop("TARVIZ_TAGS") if before is None else os.environ.update(TARVIZ_TAGS=before))
+        _in_force(ctx, "TARVIZ_TAGS", os.path.abspath(value))
     return value
 
 
@@ -319,6 +319,21 @@ def reading_options(command: F) -> F:
     return click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete.")(
         command
     )
+
+
+def pairs(texts: Sequence[str], option: str, example: str) -> dict[str, Any]:
+    """A mapping as it is typed; what its values may be is checked where they are used.
+
+    >>> pairs(["cls=int64, jpg=bytes", "a=b"], "--types", "cls=int64")
+    {'cls': 'int64', 'jpg': 'bytes', 'a': 'b'}
+    """
+    found: dict[str, Any] = {}
+    for part in ",".join(texts).split(","):
+        name, mark, value = map(str.strip, part.partition("="))
+        if not (name and mark and value):
+            raise UsageError(f"{option} {part!r} is not a NAME=VALUE.", hint=f"For example {option} {example}.")
+        found[name] = value
+    return found
 
 
 def table(rows: Sequence[Sequence[object]], *, right: Sequence[int] = (), header: Sequence[str] = ()) -> str:

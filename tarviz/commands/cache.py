@@ -63,11 +63,6 @@ class Kept(verb_base.Result):
     holdings: list[Holding]
     gone: list[Holding] = field(default_factory=list)
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all that is kept."""
-        return sum(each.bytes for each in self.holdings)
-
     def __str__(self) -> str:
         named = any(each.shard for each in self.holdings)
         rows = [

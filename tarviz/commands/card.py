@@ -99,7 +99,7 @@ def card(
     with verb_base.silent_warnings():
         shown = show(targets, count=_SHEET if beside else 0, **reading)
         has_pictures = any(True for record in shown.records for _ in pictures(record, None, 16))
-        made.text = _text(name, about, listing, named, list(_histograms(targets, reading)), has_pictures)
+        made.text = markdown(name, about, listing, named, list(_histograms(targets, reading)), has_pictures)
     if beside:
         _write(URL(target), made.text.encode(), made)
         _write(beside["croissant.json"], json.dumps(made.croissant, indent=2, ensure_ascii=False).encode(), made)
@@ -132,7 +132,8 @@ def split_of(name: str) -> str:
     return next((_SPLITS[word] for word in reversed(words) if word in _SPLITS), "train")
 
 
-def _text(name: str, about: str, listing: Listing, named: Mapping[URL, str], histograms: Sequence[str], has_pictures: bool) -> str:
+def markdown(name: str, about: str, listing: Listing, named: Mapping[URL, str], histograms: Sequence[str], has_pictures: bool) -> str:
+    """The card, from what the shards hold: `named` says what each is called in it."""
     splits: dict[str, list[Any]] = {}
     for shard in listing.shards:
         splits.setdefault(split_of(named[shard.url]), []).append(shard)
@@ -199,7 +200,7 @@ def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
 
 
 @verb_base.verb("card", example=["tarviz card data/ -o data/README.md", "tarviz card --replace --name digits 'train-*.tar' -o README.md"])
-@click.argument("urls", nargs=-1, required=True, metavar="URL...", shell_complete=verb_base.complete_shards)
+@verb_base.urls_argument
 @verb_base.output_option
 @click.option("--name", metavar="NAME", help="Of the data set. [default: that of the folder]")
 @click.option("--replace", "exists", flag_value="replace", default="error", help="Write over a card that is there.")

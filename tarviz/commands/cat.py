@@ -56,8 +56,7 @@ def cat(
     """
     if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
         choice = {"count": count, "skip": skip, "slice": slice, "shuffle": shuffle, "seed": seed}
-        mapped = shards.run(cat, **choice, fields=fields, drop=drop, key=key, sub=sub, **reading)
-        return Made(mapped.tars, mapped.report)
+        return shards.run(cat, **choice, fields=fields, drop=drop, key=key, sub=sub, **reading)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     start, stop, step = _span(count, skip, slice)
@@ -130,7 +129,6 @@ slice_of = slice
 
 
 @verb_base.verb("cat", example=["tarviz cat A.tar 'B-{00..03}.tar' -o all.tar", "tarviz cat -c 100 -f 'jpg cls' - < big.tgz > small.tar"])
-@inputs_argument
 @verb_base.output_option
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Records to write at most.")
 @click.option("-s", "--skip", type=click.IntRange(min=0), default=0, metavar="N", help="Records to skip first.")
@@ -141,7 +139,7 @@ slice_of = slice
 @click.option("--drop", default="", metavar="LIST", help="Fields to leave out.")
 @click.option("--key", metavar="TEMPLATE", help="New keys of {key} {folder} {base} {shard} {n:06d}.")
 @click.option("--sub", nargs=2, metavar="PATTERN TEXT", help="Replace a regular expression in keys.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @engine_options
 @tool_options
 def command(output: str | None, as_json: bool, **options: Any) -> Any:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tarviz.widgets.compare.view import CompareView
     from tarviz.widgets.panes.overlays import Overlays
 
-_TILE = 148
-
 
 def compare(
     urls: URLs,
@@ -99,7 +97,7 @@ class Compared(verb_base.Result):
                 shown = [_tile(tile, run.overlays) for tile in (strip.tiles if strip is not None else ())]
                 first = [_tile(run.originals[at], run.overlays)] if number == 0 else []
                 parts.append(f"<p>{html_page.text(column.name)} <span class='soft'>{html_page.text(column.title)}</span></p>")
-                parts.append(html_page.sheet([*first, *shown], width=_TILE))
+                parts.append(html_page.sheet([*first, *shown]))
         return "".join(parts)
 
 

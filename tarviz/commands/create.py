@@ -29,6 +29,7 @@ from tarviz.tools import coco_plan, field_selection
 from tarviz.tools.create_plan import Planned, paths_in, planned
 from tarviz.tools.field_selection import columns
 from tarviz.tools.folder_layout import Group, Layout, files_of
+from tarviz.tools.whole_file import contents
 
 _SMALL = 64 << 10  # bytes of a file that is read at once
 _SHOWN = 8
@@ -282,11 +283,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
         payload: Piece = source.read(0, size) if size <= _SMALL else Range(source, 0, size)
         return [tar_header(name, size, time), payload, bytes(-size % 512)]
     stat = stores.of(content).stat(content)
-    with stores.of(content).open(content, etag=stat.etag) as stream:
-        data = bytearray()
-        buffer = memoryview(bytearray(1 << 20))
-        while count := stream.readinto(buffer):
-            data += buffer[:count]
+    data = contents(content, "the file", etag=stat.etag)
     return [tar_header(name, len(data), int(stat.mtime or 0)), bytes(data), bytes(-len(data) % 512)]
 
 

@@ -136,11 +136,10 @@ def _on_terminal(payload: bytes) -> bool:
 @verb_base.verb(
     "first", example=["tarviz first -S 'cls == 3' -f jpg data.tar > three.jpg", "tarviz first -S 'json.w > 300' -o a.png data.tar"]
 )
-@inputs_argument
 @verb_base.output_option
 @click.option("-S", "--select", default="", metavar="CONDITION", help='Like --where; `_["cls"] == 3` is cls = 3.')
 @click.option("-f", "--field", default=PICTURES, show_default=True, metavar="A;B", help="The field to write, or alternatives.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:
     """Write a field of the first record that a condition chooses; its name goes to standard error.

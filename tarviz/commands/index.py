@@ -17,7 +17,8 @@ from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.ls import fault_of
 from tarviz.formats import compression
 from tarviz.formats.index import ShardIndex
-from tarviz.model.config import format_size, options
+from tarviz.model import config
+from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
@@ -28,10 +29,11 @@ from tarviz.read.shard_index import cached_index, keep_index, shard_index
 from tarviz.stores import URLs
 
 
-class Indexed(Index, verb_base.Result):
+class Indexed(verb_base.Result, Index):
     """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the files of `dali` and `wids`."""
 
     written: tuple[str, ...] = ()
+    kept: bool = True
 
     @property
     def exit_code(self) -> int:
@@ -48,7 +50,7 @@ class Indexed(Index, verb_base.Result):
         parts += [f"written: {name}" for name in self.written]
         for url, shard in zip(self.urls, self.shards, strict=True):
             parts += [str(fault_of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
-        return "\n".join([*parts, f"kept in {options().cache_dir}"])
+        return "\n".join([*parts, *([f"kept in {config.options().cache_dir}"] if self.kept else [])])
 
     def to_dict(self) -> dict[str, Any]:
         shards = [
@@ -56,9 +58,6 @@ class Indexed(Index, verb_base.Result):
             for url, shard in zip(self.urls, self.shards, strict=True)
         ]
         return {"records": len(self), "fields": self.fields(), "shards": shards, "written": list(self.written)}
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        return verb_base.Result._repr_mimebundle_(self)
 
 
 def index(
@@ -80,17 +79,14 @@ def index(
     `jobs` shards are indexed at a time, on the engine (`"local"`, `"ray"`) at `address`; the indexes are kept here.
     """
     targets = tfrecords.as_shards(stream.shards(urls))
+    options = stream.with_changes(None, {"strict": False, **changes})
     if engines.travels(engine) or jobs is not None:
         if not cache:
             raise UsageError("without the cache there is nowhere to keep what workers index.", hint="Leave out jobs and engine.")
-        _build(targets, stream.with_changes(None, {"strict": False, **changes}), engine, address, jobs)
+        _build(targets, options, engine, address, jobs)
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
-        made = Indexed(
-            targets,
-            stream.with_changes(None, {"strict": False, **changes}),
-            cache=cache,
-            progress=lambda done, _: bar.add(done - bar.done),
-        )
+        made = Indexed(targets, options, cache=cache, progress=lambda done, _: bar.add(done - bar.done))
+    made.kept = cache
     if dali is not None:
         made.written = tuple(_write_dali(made, fspath(dali)))
     if wids is not None:
@@ -104,10 +100,10 @@ def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address
     missing = [stat for stat in stats if cached_index(stat, options) is None]
     with (
         verb_base.progress(len(missing), "shards") as bar,
-        shard_table.shown(len(missing), "index", lambda made: (len(made), None), engine) as heard,
+        shard_table.shown(len(missing), "index", lambda made: (len(made), None), engine) as table,
     ):
         job = _Job(replace(options, where="", keys=""))
-        results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=heard)
+        results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=table.heard)
         for stat, made in zip(missing, results, strict=True):
             keep_index(stat, options, made)
             bar.add()

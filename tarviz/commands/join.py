@@ -21,13 +21,14 @@ from tarviz.model.types import URL, Buffer, to_bytes, to_text
 from tarviz.outputs import Names
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.output import size_of
-from tarviz.outputs.tar_output import Piece, Range, TarOutput
+from tarviz.outputs.tar_output import Piece, TarOutput
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.spans import Batch, intake, pieces, ranges
+from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, shards, with_changes
 from tarviz.stores import URLs
-from tarviz.tools.field_selection import Form, columns, key_template
+from tarviz.tools.field_selection import Form, columns, kept, key_template
 from tarviz.tools.partners import Found, OtherShards, Partners, Rows, is_table
+from tarviz.tools.record_faults import settle
 
 How: TypeAlias = Literal["left", "inner"]
 _AT_ONCE = 4 << 20  # bytes that wait to be written
@@ -141,7 +142,7 @@ class _Pairs:
 
     def members(self, batch: Batch, record: int, found: Found) -> list[Piece]:
         """The members of a record and of its partner; none where it is left out."""
-        block, result = batch.block, self.result
+        result = self.result
         result.found += bool(found)
         result.alone += not found
         if not found and result.how == "inner":
@@ -149,18 +150,12 @@ class _Pairs:
         try:
             new = self._new(batch, batch.fields(record), found)
         except (DataError, SchemaError) as error:
-            error.at(shard=block.shard, key=to_text(block.keys[record]))
-            if self.options.on_error == "raise":
-                raise
-            result.report.add(error.fault, skipped=True)
+            settle(error, batch, record, result.report, skip=self.options.on_error == "skip")
             return []
-        made: list[Piece] = []
-        if kept := [row for row in batch.rows(record) if batch.ext(row) not in new]:
-            begin, end = ranges(*pieces(batch, np.array(kept))[:2])
-            for low, high in zip(begin.tolist(), end.tolist(), strict=True):
-                made.append(batch.raw(low, high) if batch.source is None else Range(batch.source, low, high))
+        old = [row for row in batch.rows(record) if batch.ext(row) not in new]
+        made = kept(batch, old) if old else []
         for ext, value in new.items():
-            made += tar_member(block.keys[record] + b"." + to_bytes(ext), value)
+            made += tar_member(batch.block.keys[record] + b"." + to_bytes(ext), value)
         return made
 
     def _new(self, batch: Batch, rows: Mapping[str, int], found: Found) -> dict[str, Buffer]:

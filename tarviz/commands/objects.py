@@ -239,7 +239,7 @@ def _runs(row: dict[str, Any]) -> dict[str, Any] | list[Any]:
     "objects",
     example=["tarviz objects data/", "tarviz objects data/ -o coco.json", "tarviz objects data/ --yolo -o labels.tar"],
 )
-@click.argument("urls", nargs=-1, required=True, metavar="URL...")
+@verb_base.urls_argument
 @verb_base.output_option
 @click.option("--coco", "form", flag_value="coco", help="One JSON file as COCO has it.")
 @click.option("--yolo", "form", flag_value="yolo", help="A tar of KEY.txt, and the names of classes beside it.")

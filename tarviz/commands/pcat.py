@@ -60,8 +60,7 @@ def pcat(
     if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
         if weights is not None:
             raise UsageError("shard to shard mixes nothing.", hint="Leave out weights, or the counter of the output.")
-        mapped = shards.run(pcat, shuffle=shuffle, seed=seed, count=count, workers=workers, **reading)
-        return Made(mapped.tars, mapped.report)
+        return shards.run(pcat, shuffle=shuffle, seed=seed, count=count, workers=workers, **reading)
     order = _Order(None if weights is None else tuple(weights), shuffle, seed)
     groups = order.groups(urls, files)
     targets = [url for group in groups for url in group]
@@ -179,14 +178,13 @@ def _weights(ctx: click.Context, param: click.Parameter, value: str | None) -> t
 @verb_base.verb(
     "pcat", example=["tarviz pcat -j 4 'train-{0000..0147}.tar.gz' -o all.tar", "tarviz pcat --weights 3,1 A.tar B.tar > mix.tar"]
 )
-@inputs_argument
 @verb_base.output_option
 @verb_base.workers_option
 @click.option("-w", "--weights", callback=_weights, metavar="N,N...", help="Mix the URLs with these odds, one for each.")
 @click.option("--shuffle", type=click.IntRange(min=0), default=0, metavar="N", help="Shards in random order, records out of a buffer of N.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the shuffle and the mix.")
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Records to write at most.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @engine_options
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options: Any) -> Any:

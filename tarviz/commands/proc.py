@@ -13,23 +13,22 @@ from os import PathLike, fspath
 from typing import Any, NamedTuple, Unpack
 
 import click
-import numpy as np
 
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Shards, engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model import config
-from tarviz.model.errors import DataError, SchemaError, TarvizError, UsageError, safe
+from tarviz.model.errors import DataError, SchemaError, UsageError, safe
 from tarviz.model.processors import processors
-from tarviz.model.types import Block, to_text
 from tarviz.outputs.inputs import Inputs
-from tarviz.outputs.tar_output import Piece, Range, TarOutput
+from tarviz.outputs.tar_output import Piece, TarOutput
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.spans import Batch, intake, pieces, ranges
+from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 from tarviz.tools.process import ended_by_signals
+from tarviz.tools.record_faults import placed, settle
 from tarviz.tools.record_files import Collecting
 from tarviz.tools.record_shell import Came, Left
 from tarviz.tools.record_work import ChainWork, Commands, FieldFiles, Work, script_line
@@ -123,7 +122,7 @@ def proc(
         kept = {"include": include, "exclude": exclude, "add_log": add_log, "keep_failed": keep_failed, "count": count, "any_key": any_key}
         more = {"mode": mode, "timeout": timeout, "seed": seed, "epoch": epoch, "tmp": tmp, **reading}
         mapped = shards.run(proc, **work, **shown, **kept, **more)
-        return Processed(mapped.tars, mapped.report, sum((made.others for made in mapped.made), Counter()))
+        return Processed(mapped.outputs, mapped.report, sum((made.others for made in mapped.made), Counter()))
     options = with_changes(ReadOptions(), reading)
     if sum(each is not None for each in (command, script, op)) != 1:
         raise UsageError("one of command, script and op says what to do.")
@@ -201,19 +200,15 @@ class _Writer:
         self.others: Counter[str] = Counter()
 
     def put(self, outlet: TarOutput, done: Done) -> None:
-        block, record = done.batch.block, done.record
+        record = done.record
         try:
             came = done.future.result()
             written = [self._pieces(done.batch, record, each) for each in came.left]
         except (DataError, SchemaError) as error:
-            self._locate(error, block, record)
-            if not self.skip:
-                raise
-            self.report.add(error.fault, skipped=True)
+            settle(error, done.batch, record, self.report, skip=self.skip)
             return
         if came.failure is not None:
-            self._locate(came.failure, block, record)
-            self.report.add(came.failure.fault)
+            self.report.add(placed(came.failure, done.batch, record).fault)
         self.others.update(came.others)
         for key, made in written:
             if made:
@@ -221,35 +216,23 @@ class _Writer:
                 outlet.write(made)
                 outlet.records += 1
 
-    @staticmethod
-    def _locate(error: TarvizError, block: Block, record: int) -> None:
-        place = int(block.members.start[int(block.rows[record])])
-        error.at(shard=block.shard, key=to_text(block.keys[record]), offset=place, records_before=block.first + record)
-
     def _pieces(self, batch: Batch, record: int, left: Left) -> tuple[bytes, list[Piece]]:
         block = batch.block
         first, stop = int(block.rows[record]), int(block.rows[record + 1])
         key = block.keys[record] + left.suffix
         if not left.suffix and [value for _, value in left.fields] == list(range(stop - first)):  # nothing was touched
-            return key, _raw(batch, first, stop)
+            return key, field_selection.kept(batch, range(first, stop))
         rows = {batch.ext(row): row for row in range(first, stop)}
         made: list[Piece] = []
         for ext, value in left.fields:
             if isinstance(value, int) and not left.suffix:
-                made += _raw(batch, first + value, first + value + 1)
+                made += field_selection.kept(batch, [first + value])
                 continue
             row = rows.get(ext, first)
             name = field_selection.extension(batch, record, row) if ext in rows else ext
             payload = value if isinstance(value, bytes) else bytes(batch.payload(first + value))
             made += [field_selection.header(batch, row, key, name, len(payload)), payload, bytes(-len(payload) % 512)]
         return key, made
-
-
-def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
-    """The members `first`…`stop` as they are."""
-    begin, end, _ = pieces(batch, np.arange(first, stop))
-    spans = zip(*(each.tolist() for each in ranges(begin, end)), strict=True)
-    return [batch.raw(a, b) if batch.source is None else Range(batch.source, a, b) for a, b in spans]
 
 
 @verb_base.verb(
@@ -259,7 +242,6 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
         "tarviz proc -j 4 --op 'decode(jpg)|resize(jpg, (256, 256))|encode(jpg, quality=90)' in.tar -o out.tar",
     ],
 )
-@inputs_argument
 @verb_base.output_option
 @click.option("-c", "--command", "line", metavar="COMMAND", help="A line for bash, run once for each record.")
 @click.option("-s", "--script", type=click.Path(dir_okay=False, exists=True), metavar="FILE", help="A script, run once for each record.")
@@ -296,7 +278,7 @@ def _raw(batch: Batch, first: int, stop: int) -> list[Piece]:
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill a command that takes longer.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random ops.")
 @click.option("--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where the private folders are made.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @engine_options
 @tool_options
 def command(urls: tuple[str, ...], output: str | None, line: str | None, as_json: bool, **options: Any) -> Any:

@@ -30,6 +30,7 @@ from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.tools.field_selection import merged
+from tarviz.tools.record_faults import settle
 from tarviz.tools.spool import spooled
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
@@ -67,8 +68,7 @@ def sort(
     `resume` keeps outputs that their manifest proves.
     """
     if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
-        mapped = shards.run(sort, by=by, to=to, shuffle=shuffle, seed=seed, reverse=reverse, tmp=tmp, **reading)
-        return Made(mapped.tars, mapped.report)
+        return shards.run(sort, by=by, to=to, shuffle=shuffle, seed=seed, reverse=reverse, tmp=tmp, **reading)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     if shuffle and (by not in _KEY or to != "text" or reverse):
@@ -163,7 +163,8 @@ class _Ranks:
                 found.append(self._value(batch, record))
             except (ValueError, OverflowError) as error:
                 keep[record] = False
-                self._fault(batch, record, str(error))
+                fault = DataError(f"{error}.", code="E_SCHEMA", hint="--on-error skip leaves such records out.")
+                settle(fault, batch, record, self.report, skip=self.skip)
         self._parts.append(self._array(found))
         return keep
 
@@ -199,21 +200,6 @@ class _Ranks:
         wide = max(map(len, found), default=0) > _NARROW or any(value.endswith(b"\0") for value in found)
         return np.array([*found, None], object)[:-1] if wide else np.array(found, "S")
 
-    def _fault(self, batch: Batch, record: int, text: str) -> None:
-        block = batch.block
-        error = DataError(
-            f"{text}.",
-            code="E_SCHEMA",
-            shard=block.shard,
-            key=to_text(block.keys[record]),
-            offset=int(block.members.start[int(block.rows[record])]),
-            records_before=block.first + record,
-            hint="--on-error skip leaves such records out.",
-        )
-        if not self.skip:
-            raise error
-        self.report.add(error.fault, skipped=True)
-
     def values(self) -> NDArray[Any]:
         """One value a record, in the table's order."""
         if any(part.dtype == object for part in self._parts):
@@ -222,7 +208,6 @@ class _Ranks:
 
 
 @verb_base.verb("sort", example=["tarviz sort --by cls --as int in.tar -o out.tar", "tarviz sort --shuffle --seed 3 in.tar > out.tar"])
-@inputs_argument
 @verb_base.output_option
 @click.option("-k", "--by", default="key", show_default=True, metavar="FIELD", help="key, a field (cls), or a path into one (json.w).")
 @click.option("--as", "to", type=click.Choice(["text", "int", "float"]), default="text", show_default=True, help="How values compare.")
@@ -232,7 +217,7 @@ class _Ranks:
 @click.option(
     "--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where a pipe or a packed shard is kept meanwhile."
 )
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @engine_options
 @tool_options
 def command(output: str | None, as_json: bool, **options: Any) -> Any:

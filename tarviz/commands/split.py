@@ -18,7 +18,7 @@ from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import engine_options
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model.config import parse_size
-from tarviz.model.errors import ChangedError, UsageError, redact
+from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, to_bytes
 from tarviz.outputs import Exists, Names, counted, proof
 from tarviz.outputs.inputs import Inputs
@@ -108,10 +108,7 @@ def _parts(ratio: str | Mapping[str, float], by: str, output: str) -> Parts | No
 
 def _names(output: str, parts: Parts | None) -> list[Names]:
     """The names of outputs: those of each part, or of all."""
-    names = [Names(pattern(output.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
-    if not names[0].counts and names[0].text != "-" and not is_command(names[0].text):
-        raise UsageError(f"{redact(names[0].text)!r} has no counter.", hint="Write {shard:06d} or %06d.")
-    return names
+    return [Names(pattern(output.replace("{part}", part))) for part in (parts.names if parts is not None else ("",))]
 
 
 @dataclass(frozen=True)
@@ -254,8 +251,8 @@ class _OnEngine:
         count = engines.count(self.engine, self.jobs, len(tasks))
         with (
             verb_base.progress(shards, "shards", label=label) as bar,
-            shard_table.shown(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as heard,
-            engines.start(self.engine, job, engines.EnginePlan(count, heard=heard, address=self.address)) as workers,
+            shard_table.shown(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as table,
+            engines.start(self.engine, job, engines.EnginePlan(count, heard=table.heard, address=self.address)) as workers,
             closing(workers.run(tasks)) as results,
         ):
             for result, _ in results:
@@ -334,7 +331,6 @@ class _Shards:
         "tarviz split --ratio train=0.8,val=0.1,test=0.1 -o '{part}-{shard:06d}.tar' data/",
     ],
 )
-@inputs_argument
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
@@ -343,7 +339,7 @@ class _Shards:
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
 @click.option("--ratio", default="", metavar="A=X,B=Y", help="Parts by a hash of the key: train=0.9,test=0.1 with {part} in -o.")
 @click.option("--group", "by", default="", metavar="COLUMN", help="With --ratio: by a column, json.patient.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @click.option(
     "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
 )

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tarviz.table.table import Table
 
 Format: TypeAlias = Literal["table", "csv", "csv-safe", "json", "parquet"]
+_ENDS: dict[str, Format] = {"csv": "csv", "parquet": "parquet", "json": "json", "jsonl": "json"}
 SHOWN = 40  # rows that a terminal or a cell is shown
 _WIDE = 60  # characters of a value there
 
@@ -127,16 +128,12 @@ def sql(
     from tarviz.table import opened
     from tarviz.table.table import Table
 
-    table = (
-        urls
-        if isinstance(urls, Table)
-        else opened(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, **reading)
-    )
-    if not isinstance(urls, Table):
-        with verb_base.progress(None, "shards", label="making columns") as bar:
+    with verb_base.progress(None, "shards", label="making columns") as bar:
+        if isinstance(urls, Table):
+            table = urls
+        else:
+            table = opened(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, **reading)
             table.passes.progress = lambda done, total: bar.add(done - bar.done)
-            answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
-    else:
         answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
     if output is not None:
         answer.output = fspath(output)
@@ -146,12 +143,10 @@ def sql(
 
 def _format(name: str) -> Format:
     """How an answer is written, by the output's name."""
-    end = name.lower().rpartition(".")[2]
-    if end in ("csv", "parquet"):
-        return "csv" if end == "csv" else "parquet"
-    if end in ("json", "jsonl"):
-        return "json"
-    raise UsageError(f"{name!r} says no format.", hint="Name it .csv, .json or .parquet, or say --csv, --json, --parquet.")
+    format = _ENDS.get(name.lower().rpartition(".")[2])
+    if format is None:
+        raise UsageError(f"{name!r} says no format.", hint="Name it .csv, .json or .parquet, or say --csv, --json, --parquet.")
+    return format
 
 
 def _write(answer: Answer, output: str, format: Format) -> None:
@@ -245,9 +240,7 @@ def command(
     if format is not None and answer.output is None:
         if format == "parquet" and sys.stdout.isatty():
             raise UsageError("a terminal takes no Parquet.", hint="Name a file: -o answer.parquet.")
-        with stores.of("-").create(URL("-")) as sink:
-            for piece in pieces(answer.table, format):
-                sink.write(piece)
+        _write(answer, "-", format)
         return answer
     return verb_base.emit(answer, as_json and answer.output is None)
 

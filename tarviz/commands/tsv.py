@@ -24,6 +24,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import Sink, Stat, URLs
 from tarviz.tools import field_selection, table_formats
+from tarviz.tools.record_faults import settle
 
 Format: TypeAlias = Literal["tsv", "csv", "csv-safe", "json", "parquet"]
 _FLUSH = 256 << 10
@@ -84,7 +85,7 @@ def tsv(
     if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
         mapped = shards.run(tsv, fields=fields, count=count, key=key, header=header, format=format, **reading)
         columns = mapped.made[0].columns if mapped.made else ()
-        return Tabulated([], mapped.report, sum(tar.records for tar in mapped.tars), fspath(output), columns)
+        return Tabulated([], mapped.report, mapped.records, fspath(output), columns)
     options = with_changes(ReadOptions(), reading)
     chosen = field_selection.picks(fields) if fields.strip() else ()
     if key:
@@ -127,10 +128,8 @@ def _rows(
             yield writer.row(cells)
             result.rows += 1
         except DataError as error:
-            error.at(shard=block.shard, key=to_text(block.keys[record]), hint="--on-error skip leaves such records out.")
-            if not skip:
-                raise
-            result.report.add(error.fault, skipped=True)
+            error.at(hint="--on-error skip leaves such records out.")
+            settle(error, batch, record, result.report, skip=skip)
 
 
 def _payload(batch: Batch, row: int | None) -> bytes | None:
@@ -170,7 +169,6 @@ class _Terminal(Sink):
 
 
 @verb_base.verb("tsv", example=["tarviz tsv -f cls in.tar", "tarviz tsv -f 'cls txt;caption' --csv -o labels.csv 'train-{0000..0147}.tar'"])
-@inputs_argument
 @verb_base.output_option
 @click.option("-f", "--fields", default="", metavar="LIST", help="Columns: 'cls txt;caption', renamed 'label:cls'; __shard__, __index__.")
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Rows to write at most.")
@@ -179,7 +177,7 @@ class _Terminal(Sink):
 @click.option("--parquet", "format", flag_value="parquet", help="A Parquet file; needs pyarrow.")
 @click.option("--key/--no-key", " /--nokey", default=True, help="Whether the key is the first column.")
 @click.option("--header/--no-header", " /--noheader", default=True, help="Whether the first line names the columns.")
-@click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
+@inputs_argument
 @engine_options
 @tool_options
 def command(output: str | None, format: Format | None, as_json: bool, **options: Any) -> Any:

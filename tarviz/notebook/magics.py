@@ -24,7 +24,7 @@ from IPython.display import display
 
 from tarviz import cli
 from tarviz.cli import completion
-from tarviz.model import plugins
+from tarviz.cli.entry import verb_named
 from tarviz.model.errors import TarvizError, TarvizWarning, redact, safe
 from tarviz.ops import Chain, Op
 
@@ -81,7 +81,7 @@ class Magics:
 
     def _run(self, words: list[str], cell: str | None) -> None:
         verb = words[0]
-        command = plugins.load("commands", verb).command if verb in plugins.names("commands") else None
+        command = verb_named(verb)
         words, name = target(words, command)
         content = self._content(verb, command, cell)
         result = cli.invoke([verb, *self._resolved(words[1:], command)], content)
@@ -175,22 +175,26 @@ class Magics:
             return self._condition(line, words)
         if words[:1] != ["compare"]:
             return "", []
-        fragment, found = completion.chain(line, self._urls(words[1:], "compare"))
-        return fragment, [(text, "op" if text.endswith("(") else "field") for text in found]
+        return self._chain(line, self._urls(words[1:], "compare"))
 
     def _complete_line(self, text: str) -> tuple[str, list[tuple[str, str]]]:
         words = split(text)
         now = "" if not text or text[-1].isspace() else (words.pop() if words else "")
         urls = self._urls(words[1:], words[0] if words else "")
         if match := _OPEN_CHAIN.search(text):
-            fragment, found = completion.chain(match[2], urls)
-            return fragment, [(name, "op" if name.endswith("(") else "field") for name in found]
+            return self._chain(match[2], urls)
         before = words[-1] if words else ""
         if before in _OWN_KEYS:
             return now, [(key, "key") for key in completion.keys(urls, now)]
         if before in _OWN_FIELDS:
             return now, [(name, "field") for name in completion.fields(urls) if name.startswith(now)]
         return now, self._of_shell(words, now, before)
+
+    @staticmethod
+    def _chain(text: str, urls: list[str]) -> tuple[str, list[tuple[str, str]]]:
+        """How a chain goes on."""
+        fragment, found = completion.chain(text, urls)
+        return fragment, [(name, "op" if name.endswith("(") else "field") for name in found]
 
     def _condition(self, text: str, words: list[str]) -> tuple[str, list[tuple[str, str]]]:
         """How a condition or a query about the shards among the words goes on."""
@@ -208,8 +212,7 @@ class Magics:
 
     def _urls(self, words: Sequence[str], verb: str) -> list[str]:
         """The URLs among the words."""
-        command = plugins.load("commands", verb).command if verb in plugins.names("commands") else None
-        plain = [word for word, option in options_of(words, command) if option is None and word and not word.startswith("-")]
+        plain = [word for word, option in options_of(words, verb_named(verb)) if option is None and word and not word.startswith("-")]
         return [url for word in plain for url in (self._words(word) or [word])]
 
 

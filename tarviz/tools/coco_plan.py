@@ -11,10 +11,11 @@ from typing import Any
 from tarviz.formats.records import split_name
 from tarviz.model.errors import UsageError, safe
 from tarviz.model.types import URL
-from tarviz.tools.create_plan import Planned, contents
+from tarviz.tools.create_plan import Planned
 from tarviz.tools.field_names import Named, named
+from tarviz.tools.whole_file import contents
 
-_LARGEST = 16 << 30  # bytes of an annotation file
+_LARGEST = 16 << 30  # bytes
 
 
 def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
@@ -25,7 +26,7 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
     from tarviz.outputs.encoded import check_key  # loads what makes pictures
 
     try:
-        found = json.loads(contents(url, _LARGEST))
+        found = json.loads(contents(url, "the annotation file", _LARGEST))
     except ValueError as error:
         raise UsageError(f"this is no JSON: {error}.", shard=url) from error
     if not isinstance(found, dict) or not isinstance(found.get("images"), list) or not isinstance(found.get("annotations"), list):

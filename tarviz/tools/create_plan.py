@@ -19,6 +19,7 @@ from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.tools import field_selection, table_formats
 from tarviz.tools.plain_json import plain_json
+from tarviz.tools.whole_file import contents
 
 _LARGEST = 1 << 30  # bytes of a plan
 _CELL = 64 << 20
@@ -116,21 +117,9 @@ def paths_in(records: list[Planned], folders: list[str]) -> Iterator[str]:
             yield f"{safe(column)} holds paths of files, and their text was written; {how}, --as cls=COLUMN the labels beside them."
 
 
-def contents(url: str, most: int = _LARGEST) -> bytearray:
-    """All bytes of a plan; `UsageError` where it has more than `most`."""
-    data = bytearray()
-    buffer = memoryview(bytearray(1 << 20))
-    with stores.of(url).open(URL(url)) as stream:
-        while count := stream.readinto(buffer):
-            data += buffer[:count]
-            if len(data) > most:
-                raise UsageError(f"the plan has more than {most >> 30} GiB.", shard=url)
-    return data
-
-
 def _rows(url: str, delimiter: str) -> Iterator[tuple[int, list[Any]]]:
     """Lines with their numbers: the header as text, then cells as bytes, None for what is not there."""
-    data = contents(url)
+    data = contents(url, "the plan", _LARGEST)
     if without_query(url)[0].lower().endswith(".parquet"):
         return _parquet(data)
     return _table(data.decode("utf-8", "surrogateescape").removeprefix("\ufeff"), delimiter, url)

@@ -20,9 +20,10 @@ from tarviz.model.errors import DataError, Fault, UsageError
 from tarviz.model.types import to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
-from tarviz.read.spans import Batch
+from tarviz.read.spans import Batch, ranges
 from tarviz.read.spans import pieces as raw_pieces
 from tarviz.read.stream import ReadReport
+from tarviz.tools.record_faults import settle
 
 _TOKEN = re.compile(r"\{(\w+)(?::0?(\d{1,2})d?)?\}")
 _WORDS = ("key", "folder", "base", "shard", "n")
@@ -272,19 +273,7 @@ class Form:
             self._fault(batch, record, "nothing is left of the record when its fields are dropped.", "--on-error skip leaves it out.")
 
     def _fault(self, batch: Batch, record: int, text: str, hint: str) -> None:
-        block = batch.block
-        error = DataError(
-            text,
-            code="E_SCHEMA",
-            shard=block.shard,
-            key=to_text(block.keys[record]),
-            offset=int(block.members.start[int(block.rows[record])]),
-            records_before=block.first + record,
-            hint=hint,
-        )
-        if not self.skip:
-            raise error
-        self.report.add(error.fault, skipped=True)
+        settle(DataError(text, code="E_SCHEMA", hint=hint), batch, record, self.report, skip=self.skip)
 
     def _rewritten(self, batch: Batch, rows: NDArray[np.int64], kept: NDArray[np.int64], number: int) -> list[Piece]:
         """Members under new headers; payloads stay as they are."""
@@ -318,6 +307,13 @@ def extension(batch: Batch, record: int, row: int) -> str:
     while name.startswith(b"./"):
         name = name[2:]
     return to_text(name[len(batch.block.keys[record]) + 1 :])
+
+
+def kept(batch: Batch, rows: Sequence[int]) -> list[Piece]:
+    """Members of a batch as they are; neighbours are one piece."""
+    begin, end, _ = raw_pieces(batch, np.array(rows))
+    spans = zip(*(each.tolist() for each in ranges(begin, end)), strict=True)
+    return [batch.raw(low, high) if batch.source is None else Range(batch.source, low, high) for low, high in spans]
 
 
 def member(batch: Batch, row: int, key: bytes, ext: str) -> list[Piece]:

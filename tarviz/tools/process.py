@@ -12,29 +12,21 @@ from contextlib import contextmanager, suppress
 
 from tarviz.model.errors import UsageError, safe
 
-NO_SUCH_COMMAND = 127
-
 
 def run(argv: Sequence[str], *, env: dict[str, str] | None = None) -> int:
-    """Run a command to its end: its exit code, negative for a signal. An interrupt kills it and what it started."""
-    process = start(argv, env=env)
+    """Run a command to its end: its exit code, negative for a signal. An interrupt kills it and what it started.
+
+    `UsageError` when there is none of that name.
+    """
+    try:
+        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=messages(), env=env, start_new_session=True)
+    except OSError as error:
+        raise UsageError(f"{safe(argv[0])!r} cannot be run: {error.strerror}.", code="E_COMMAND") from error
     try:
         return process.wait()
     except BaseException:
         kill(process)
         raise
-
-
-def start(
-    argv: Sequence[str], *, stdin: int | None = None, cwd: str | None = None, env: dict[str, str] | None = None
-) -> subprocess.Popen[bytes]:
-    """Start a command; `UsageError` when there is none of that name."""
-    try:
-        return subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL if stdin is None else stdin, stdout=messages(), cwd=cwd, env=env, start_new_session=True
-        )
-    except OSError as error:
-        raise UsageError(f"{safe(argv[0])!r} cannot be run: {error.strerror}.", code="E_COMMAND") from error
 
 
 def messages() -> int:
@@ -47,15 +39,11 @@ def messages() -> int:
 
 def kill(process: subprocess.Popen[bytes], patience: float = 0.5) -> None:
     """End a command and everything in its session: politely, then not."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
+    for how, seconds in ((signal.SIGTERM, patience), (signal.SIGKILL, None)):  # what it started may have ignored the first
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, how)
         with suppress(subprocess.TimeoutExpired):
-            process.wait(patience)
-            if how == signal.SIGTERM:
-                continue  # what it started may have ignored the signal
-            return
-    process.wait()
+            process.wait(seconds)
 
 
 @contextmanager

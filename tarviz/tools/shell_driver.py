@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# A line comes in for each record: its folder and its key, whose bytes are escaped where they mean something; its exit code goes out
+# A line comes in for each record: its folder and its key, whose bytes are escaped; its exit code goes out
 # as a line. The command sees neither descriptor.
 _DRIVER = r"""
 _tarviz_base=$1 _tarviz_command=$2; shift 2
@@ -15,7 +15,6 @@ while IFS=' ' read -r _tarviz_folder _tarviz_key <&IN; do
   printf '%d\n' "$?" >&OUT
 done
 """
-_PLAIN = re.compile(rb"[\w./+-]*")
 _SUBSHELL = """( exec IN<&- OUT>&-; cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" ) </dev/null LOG"""
 _SAME_SHELL = """cd "$_tarviz_base/$_tarviz_folder" && eval "$_tarviz_command" </dev/null LOG IN<&- OUT>&-"""
 _LOG = """>"$_tarviz_base/log" 2>&1"""
@@ -43,4 +42,4 @@ def driver(command: str, inner: int, outer: int, *, log: bool = False) -> str:
 
 def escaped(key: bytes) -> bytes:
     """A key as `printf %b` reads it."""
-    return key if _PLAIN.fullmatch(key) else b"".join(b"\\0%03o" % byte for byte in key)
+    return b"".join(b"\\0%03o" % byte for byte in key)

@@ -124,15 +124,11 @@ class SortTable:
         if parts:
             order = np.array([at for record in order.tolist() for at in (record, *parts.get(record, ()))], np.int64)
         source, count, begin, end = (self._columns[name].array() for name in ("source", "count", "begin", "end"))
-        simple = bool((count == 1).all())
-        first = None if simple else np.cumsum(count, dtype=np.int64) - count
+        first = np.cumsum(count, dtype=np.int64) - count
         for low in range(0, len(order), _STRIDE):
             part = order[low : low + _STRIDE]
-            rows = part
-            owner = np.arange(len(part))
-            if first is not None:
-                owner = np.repeat(owner, count[part])
-                rows = np.repeat(first[part] - (np.cumsum(count[part]) - count[part]), count[part]) + np.arange(len(owner))
+            owner = np.repeat(np.arange(len(part)), count[part])
+            rows = np.repeat(first[part] - (np.cumsum(count[part]) - count[part]), count[part]) + np.arange(len(owner))
             a, b, where = begin[rows], end[rows], source[part][owner]
             cut = np.searchsorted(np.cumsum(b - a), np.arange(_CHUNK, int((b - a).sum()) + _CHUNK, _CHUNK))
             stops = np.unique(np.minimum(cut + 1, len(rows))).tolist()
@@ -143,11 +139,10 @@ class SortTable:
         self, begin: NDArray[np.int64], end: NDArray[np.int64], where: NDArray[np.int32], owner: NDArray[np.int64]
     ) -> Iterator[tuple[list[HeldTar], NDArray[np.int64], NDArray[np.int64], int]]:
         records = len(np.unique(owner))
-        if len(self.sources) == 1 or not (where != where[0]).any():
-            begin, end = ranges(begin, end)
-            yield [self.sources[int(where[0])]], begin, end, records
-        else:
-            yield [self.sources[at] for at in where.tolist()], begin, end, records
+        sources = [self.sources[at] for at in where.tolist()]
+        if not (where != where[0]).any():
+            sources, (begin, end) = sources[:1], ranges(begin, end)
+        yield sources, begin, end, records
 
 
 def _column(keys: list[bytes]) -> NDArray[Any]:

@@ -27,9 +27,9 @@ def spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> He
             if options.on_error == "raise":
                 raise
             report.add(error.at(shard=url).fault, skipped=True)
+        except TarvizError:  # of the store; some are OSErrors too
+            raise
         except OSError as error:
-            if isinstance(error, TarvizError):
-                raise
             hint = "Choose another folder with --tmp, or set TMPDIR."
             raise StoreError(f"cannot be kept in {path}: {error.strerror}.", code="E_WRITE", shard=url, hint=hint) from error
     return HeldTar(URL(path))

@@ -7,8 +7,9 @@ import importlib
 import io
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from tarviz.model.errors import DataError, MissingPackageError
 from tarviz.model.types import PLACES, to_bytes, to_text
@@ -74,17 +75,20 @@ def _letter_of(match: re.Match[str]) -> bytes:
     return chr(int(match[2], 16)).encode("utf-8", "surrogatepass") if match[2] else _BACK.get(match[3], to_bytes(match[0]))
 
 
-class Writer(Protocol):
+class Writer(ABC):
     """A table being written: rows in, bytes out."""
 
-    def head(self) -> bytes: ...
+    def head(self) -> bytes:
+        return b""
 
+    @abstractmethod
     def row(self, cells: Row) -> bytes: ...
 
-    def end(self) -> bytes: ...
+    def end(self) -> bytes:
+        return b""
 
 
-class Tsv:
+class Tsv(Writer):
     """Tabs between cells; `\\N` stands for what is missing."""
 
     def __init__(self, titles: Sequence[str]) -> None:
@@ -96,11 +100,8 @@ class Tsv:
     def row(self, cells: Row) -> bytes:
         return "\t".join([MISSING if cell is None else escape(cell) for cell in cells]).encode() + b"\n"
 
-    def end(self) -> bytes:
-        return b""
 
-
-class Csv:
+class Csv(Writer):
     """Commas between cells (RFC 4180); nothing stands for what is missing, `""` for what is empty.
 
     `safe` puts a `'` before what a spreadsheet would take for a formula.
@@ -124,26 +125,17 @@ class Csv:
         quoted = not text or text != text.strip() or any(char in text for char in ',"\n\r')
         return '"' + text.replace('"', '""') + '"' if quoted else text
 
-    def end(self) -> bytes:
-        return b""
 
-
-class JsonLines:
+class JsonLines(Writer):
     """One object per line: text as a string, classes as integers, JSON as it is, other bytes as `{"base64": …}`, null for missing."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:
         self.titles = titles
         self._read = [_reader(each) for each in exts]
 
-    def head(self) -> bytes:
-        return b""
-
     def row(self, cells: Row) -> bytes:
         row = {title: None if cell is None else read(cell) for title, read, cell in zip(self.titles, self._read, cells, strict=True)}
         return json.dumps(row, separators=(",", ":")).encode() + b"\n"
-
-    def end(self) -> bytes:
-        return b""
 
 
 def _reader(exts: Sequence[str]) -> Callable[[bytes], Any]:
@@ -184,7 +176,7 @@ def _tree(payload: bytes) -> Any:
         return _value(payload)
 
 
-class Parquet:
+class Parquet(Writer):
     """A Parquet file: classes as int64, text and JSON as strings, everything else as binary. Needs pyarrow."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:
@@ -242,27 +234,14 @@ def _typed(cell: Cell, kind: str) -> Any:
         raise DataError(f"{cell[:40]!r} is not UTF-8, which this column holds.", code="E_SCHEMA") from None
 
 
-class _Taken(io.RawIOBase):
-    """A file to write to, whose bytes are taken as they come."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._at = 0
-
-    def write(self, data: Any) -> int:
-        self._pieces.append(bytes(data))
-        self._at += len(self._pieces[-1])
-        return len(self._pieces[-1])
-
-    def tell(self) -> int:
-        return self._at
-
-    def writable(self) -> bool:
-        return True
+class _Taken(io.BytesIO):
+    """A file to write to, whose bytes are taken as they come; who writes counts them."""
 
     def take(self) -> bytes:
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
+        data = self.getvalue()
+        self.seek(0)
+        self.truncate()
+        return data
 
 
 def parse_tsv(text: str) -> Iterator[dict[str, bytes | None]]:

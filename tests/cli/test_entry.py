@@ -12,6 +12,7 @@ import click
 import pytest
 
 from tarviz import cli
+from tarviz.cli.entry import load_verb
 from tarviz.model import errors, plugins
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +85,9 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("error", "code", "text"),
         [(KeyboardInterrupt(), 130, ""), (click.Abort(), 130, ""), (errors.StoreError("no route", shard="http://me:pw@h/a"), 2, "***@h/a"),
-         (PermissionError(13, "Permission denied", "out.tar"), 2, "out.tar: Permission denied")],
+         (PermissionError(13, "Permission denied", "out.tar"), 2, "tarviz: out.tar: Permission denied\n"),
+         (OSError("odd"), 2, "tarviz: odd\n"),
+         (click.ClickException("as click says"), 2, "tarviz: as click says\n")],
     )  # fmt: skip
     def test_what_a_verb_raises(self, error, code, text, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
         def fail() -> None:
@@ -138,3 +141,37 @@ class TestDoors:
     def test_invoke_raises_what_main_would_print(self):
         with pytest.raises(click.UsageError, match="no verb"):
             cli.invoke(["confg"])
+
+
+class TestVerbs:
+    def test_the_verb_of_a_line_is_its_first_word(self):
+        assert plugins.load("commands", "ls").command is load_verb(["-q", "ls", "cat"])
+        assert cli.group is load_verb([]) is load_verb(["none"])
+
+    def test_a_long_sentence_is_cut_at_its_first_colon(self):
+        assert [None, None] == [None if len(cli.summary(name)) <= 64 else name for name in ("verify", "card")]
+        assert "Show the options in force and where each comes from" == cli.summary("config")
+        assert "Find every fault in shards and TFRecord files" == cli.summary("verify")
+        assert "from another package" == cli.summary("of-others")
+
+    def test_every_verb_of_tarviz_is_in_a_group(self):
+        assert set(plugins.names("commands")) == {name for names in cli.GROUPS.values() for name in names}
+
+    @pytest.mark.parametrize(
+        ("word", "meant"),
+        [("lss", "Did you mean ls?"), ("xyz", "tarviz --help lists what there is."), ("shwo", "Did you mean show or sort?")],
+    )
+    def test_what_was_meant(self, word: str, meant: str, capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main([word])
+        assert f"tarviz: There is no verb {word!r}. {meant} Try: tarviz --help\n" == capsys.readouterr().err
+
+    def test_help_gives_no_result(self, capsys: pytest.CaptureFixture[str]):
+        assert cli.invoke(["ls", "--help"]) is None
+        assert "Usage: tarviz ls" in capsys.readouterr().out
+
+    def test_what_is_not_in_the_shell_is_no_name_of_it(self):
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            cli.nothing  # noqa: B018
+
+    def test_an_error_has_its_exit_code_and_a_clean_end_none(self, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+        assert [0, 2] == [cli.main(["config"]), cli.main(["ls", str(tmp_path / "none.tar")])]

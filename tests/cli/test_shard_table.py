@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import itertools
 
 import pytest
@@ -79,9 +80,9 @@ class TestShown:
         return found
 
     def test_the_last_drawing_says_how_it_ended(self, cell):
-        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as tell:
+        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as told:
             for number in range(2):
-                tell(Done(number, "a:1", True, 3, 0))
+                told.heard(Done(number, "a:1", True, 3, 0))
 
         assert "0 of 2" in cell[0]["text/plain"]
         assert cell[-1]["text/plain"].startswith("cat: 2 of 2 shards")
@@ -96,11 +97,11 @@ class TestShown:
         assert expected in cell[-1]["text/plain"]
 
     def test_nothing_is_shown_of_work_on_this_machine_or_outside_a_notebook(self, cell, monkeypatch):
-        with shard_table.shown(2, "cat", lambda value: (value, 7), "local") as tell:
-            tell(Done(0, "a:1", True, 3, 0))
+        with shard_table.shown(2, "cat", lambda value: (value, 7), "local") as told:
+            told.heard(Done(0, "a:1", True, 3, 0))
         monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
-        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as tell:
-            tell(Done(0, "a:1", True, 3, 0))
+        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as told:
+            told.heard(Done(0, "a:1", True, 3, 0))
 
         assert [] == cell
 
@@ -115,3 +116,41 @@ def test_the_local_engine_tells_of_every_task_when_it_ends(count):
     assert [(0, True, 5000), (1, False, 0), (2, True, 0)] == sorted((done.number, done.good, done.size) for done in found)
     assert [("tick", 5)[1], 0] == [done.value for done in sorted(found, key=lambda done: done.number) if done.good]
     assert count >= len({done.worker for done in found})
+
+
+def test_a_cell_is_drawn_anew_in_its_place():
+    pytest.importorskip("IPython", reason="IPython comes with the extra `lab`")
+    from IPython.core.interactiveshell import InteractiveShell
+    from IPython.utils.capture import RichOutput, capture_output
+
+    shell = InteractiveShell.instance()
+    try:
+        with capture_output() as seen:
+            shard_table._cell({"text/plain": "first"})({"text/plain": "second"})
+    finally:
+        InteractiveShell.clear_instance()
+        atexit.unregister(shell.atexit_operations)
+    outputs: list[RichOutput] = seen.outputs
+
+    assert ["first", "second"] == [output.data["text/plain"] for output in outputs]
+    assert [False, True] == [bool(output.update) for output in outputs]
+    assert 1 == len({output.transient["display_id"] for output in outputs})
+
+
+def test_drawings_are_some_time_apart():
+    drawn = []
+    shown = ShardTable(9, "cat", lambda value: (value, 7), clock=iter([0.0, 0.0, 0.2, 0.29, 0.3, 0.5, 0.61]).__next__, show=drawn.append)
+    for _ in range(6):
+        heard(shown)
+
+    assert [1, 4, 6] == [int(each["text/plain"].split()[1]) for each in drawn]
+
+
+def test_sizes_are_those_of_the_result_or_those_told_of():
+    for size, expected in ((7, 7), (None, 1_000_000), (0, 0)):
+        shown = ShardTable(2, "cat", lambda value, size=size: (value, size), clock=itertools.count(0.0, 1.0).__next__)
+        heard(shown)
+        heard(shown, error=DataError("cut"))
+
+        found = shown.all
+        assert (1, 1, 100, expected) == (found.shards, found.failed, found.records, found.bytes)

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import shlex
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -216,3 +218,130 @@ def test_the_help_of_a_verb_fits_80_columns_and_its_examples_are_read_by_a_shell
     assert [] == [line for line in text.splitlines() if len(line) > 80]
     lines = text.partition("\nExample")[2].replace("\\\n", " ").splitlines()[1:]  # as a shell joins them
     assert [shlex.split(each) for each in command.examples] == [shlex.split(line) for line in lines]
+
+
+@dataclass
+class Nested(verb_base.Result):
+    """Values of every kind that a result may hold."""
+
+    inner: Tallied
+    plain: tuple[object, ...]
+    table: dict[object, object]
+    place: SimpleNamespace
+    _hidden: int = 1
+
+
+class TestData:
+    def test_a_result_within_a_result_and_what_json_does_not_know(self):
+        @dataclass
+        class Point:
+            x: int
+            _secret: int = 2
+
+        made = Nested(
+            Tallied(1, Path("a")),
+            (None, True, 1.5, "http://me:pw@h/"),
+            {1: Point(3), "s": {7}, "f": frozenset({8})},
+            SimpleNamespace(a="\x1b"),
+        )
+
+        assert {
+            "inner": {"count": 1, "path": "a", "parts": [0.5]},
+            "plain": [None, True, 1.5, "http://***@h/"],
+            "table": {"1": {"x": 3}, "s": [7], "f": [8]},
+            "place": "namespace(a='\\x1b')",
+        } == made.to_dict()
+
+    def test_what_is_no_dataclass_says_what_to_define(self):
+        class Bare(verb_base.Result):
+            pass
+
+        with pytest.raises(TypeError, match=r"Bare is not a dataclass: it must define to_dict\(\)"):
+            Bare().to_dict()
+
+
+class TestNotebook:
+    def test_marimo_is_one_where_it_runs_one(self, monkeypatch: pytest.MonkeyPatch):
+        for running in (True, False):
+            monkeypatch.setitem(sys.modules, "marimo", SimpleNamespace(running_in_notebook=lambda running=running: running))
+            monkeypatch.delitem(sys.modules, "IPython", raising=False)
+
+            assert running == verb_base.in_notebook()
+
+    def test_widgets_are_shown_through_the_door_of_a_notebook(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(verb_base, "in_notebook", lambda: True)
+        assert [False, False, True] == [verb_base.for_widgets(door) for door in (None, verb_base.Door(), verb_base.Door(capture=True))]
+        monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
+        assert not verb_base.for_widgets(verb_base.Door(capture=True))
+
+
+class Slow(verb_base.Result):
+    """Three lines, each a while after the one before, and a note."""
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        yield from "abc"
+
+    def notes(self) -> Iterator[str]:
+        yield "W_EMPTY a note"
+
+
+class Heard(io.StringIO):
+    """A stream that says when it is flushed."""
+
+    def flush(self) -> None:
+        self.write("|")
+
+
+class TestLines:
+    def test_what_takes_long_is_seen_as_it_comes(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(sys, "stdout", shown := Heard())
+        monkeypatch.setattr(verb_base.time, "monotonic", iter([0.0, 0.1, 0.3, 0.4]).__next__)
+        verb_base.emit(Slow())
+
+        assert "a\nb\n|c\n|" == shown.getvalue()
+
+    def test_notes_go_beside_the_lines_unless_they_are_data_or_nobody_asks(self, capsys: pytest.CaptureFixture[str]):
+        verb_base.emit(Slow())
+        assert ("a\nb\nc\n", "W_EMPTY a note\n") == capsys.readouterr()
+        verb_base.emit(Slow(), True)
+        assert ("a\nb\nc\n", "") == capsys.readouterr()
+        with verb_base.hushed():
+            verb_base.emit(Slow(), err=True)
+        assert ("", "") == capsys.readouterr()
+
+
+def test_tags_are_in_force_while_the_verb_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TARVIZ_TAGS", raising=False)
+
+    @verb_base.verb("some", example="some")
+    @verb_base.tags_option
+    def some() -> str | None:
+        return os.environ.get("TARVIZ_TAGS")
+
+    assert f"{tmp_path}/mine" == some.main(["--tags", "mine"], standalone_mode=False)
+    assert "TARVIZ_TAGS" not in os.environ
+    assert some.main([], standalone_mode=False) is None
+    monkeypatch.setenv("TARVIZ_TAGS", "before")
+    some.main(["--tags", "mine"], standalone_mode=False)
+    assert "before" == os.environ["TARVIZ_TAGS"]
+
+
+@pytest.mark.parametrize(
+    ("line", "width", "expected"),
+    [
+        ("a b c", 8, "a b c"),
+        ("aaa bbb", 9, "aaa bbb"),
+        ("aaa bbb", 8, "aaa \\\n      bbb"),
+        ("a 'b c' d", 8, "a \\\n      'b c' \\\n      d"),
+    ],
+)
+def test_a_line_is_folded_between_its_words(line: str, width: int, expected: str):
+    assert expected == verb_base.folded(line, width)
+
+
+def test_columns_are_as_wide_as_their_widest_cell():
+    rows = [("a", 1, ""), ("bbb", 22, "x")]
+
+    assert "n     k  z\na     1\nbbb  22  x" == verb_base.table(rows, right=[1], header=("n", "k", "z"))
+    assert "a     1\nbbb  22  x" == verb_base.table(rows, right=[1])

@@ -13,6 +13,7 @@ import pytest
 import tarviz
 from tarviz import cli
 from tarviz.commands.bench import NUMBERS
+from tarviz.model.errors import UsageError
 from tarviz.widgets.bench.controller import BenchRun
 from tests.widgets.conftest import png, tar
 
@@ -94,3 +95,20 @@ def test_outside_a_notebook_the_run_itself_comes_back(shards: str):
     assert isinstance(run, BenchRun)
     assert run.wait(60)
     assert run.result.rows[0].rate > 0
+
+
+def test_a_result_that_was_saved_says_where(shards: str, tmp_path: Path):
+    result = cli.invoke(["bench", shards, "--for", "0.1", "--save", str(tmp_path / "b.json")])
+    bundle = result._repr_mimebundle_()
+
+    assert f"{result.result}\n\nsaved in {tmp_path}/b.json" == str(result) == bundle["text/plain"]
+    assert bundle == {**result.result._repr_mimebundle_(), "text/html": bundle["text/html"], "text/plain": str(result)}
+    assert json.loads((tmp_path / "b.json").read_text()) == json.loads(json.dumps(result.to_dict()))
+    assert result.exit_code == result.result.exit_code
+
+
+def test_what_gives_text_is_no_source(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(UsageError, match="write %tv bench URL"):
+        cli.invoke(["bench", "--for", "0.1"], "text")
+    with pytest.raises(click.UsageError, match=r"Missing argument 'URL\.\.\.'"):
+        cli.invoke(["bench"])

@@ -8,12 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-from tarviz.commands.browse import can_open, seconds
+from tarviz import cli
+from tarviz.commands.browse import can_open, seconds, serve
 from tarviz.model.errors import UsageError
 from tarviz.widgets.host.rpc import unpack
 from tests.widgets.conftest import records, tar
@@ -156,3 +158,80 @@ def test_the_browser_is_started_without_the_token(shard, tmp_path):  # F12: ever
     assert [0o600, 0o700] == modes
     assert f'content="0;url={url}"' in page
     assert not os.path.exists(argv[0].removeprefix("file://"))
+
+
+def test_from_a_magic_outside_of_a_notebook_it_is_a_page_of_this_process(shard, tmp_path):
+    (tmp_path / "classes.txt").write_text("cat\ndog\nowl\n")
+    served = cli.invoke(
+        ["browse", str(shard), "--classes", str(tmp_path / "classes.txt"), "--shuffle", "3", "--px", "96", "--where", "cls < 2"]
+    )
+    try:
+        assert f"{served.url}\nserved from this process; .close() ends it" == str(served)
+        assert {"url": served.url} == served.to_dict()
+        with urllib.request.urlopen(served.url, timeout=100) as answer:
+            assert 200 == answer.status
+        browser = served.page.controller if hasattr(served.page, "controller") else None
+        assert browser is None or browser.wait(4, 60)
+    finally:
+        served.close()
+
+
+def test_serving_ends_where_nobody_looks_and_opens_what_only_this_user_can_read(shard, monkeypatch, capsys):
+    seen = []
+
+    def opened(address):
+        path = Path(address.removeprefix("file://"))
+        seen.append((path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777, path.read_text()))
+
+    monkeypatch.setattr("webbrowser.open", opened)
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert 0 == cli.main(["browse", str(shard), "--idle-exit", "0.2s"])
+    url, _, rest = capsys.readouterr().out.partition("\n")
+
+    assert "" == rest
+    ((mode, folder, page),) = seen
+    assert (0o600, 0o700) == (mode, folder)
+    assert f'<meta http-equiv="refresh" content="0;url={url}"><title>tarviz</title><a href="{url}">Open tarviz</a>\n' in page
+
+
+def test_a_page_for_the_network_is_warned_of_and_ctrl_c_closes_it(capsys):
+    class Page:
+        url, host, closed = "http://0.0.0.0:1/?token=x", "0.0.0.0", False
+
+        def serve(self):
+            raise KeyboardInterrupt
+
+        def close(self):
+            self.closed = True
+
+    serve(page := Page(), opening=False)
+    out, err = capsys.readouterr()
+
+    assert page.closed
+    assert f"{page.url}\n" == out
+    assert "Anyone who can reach 0.0.0.0 and has this address can look at these shards.\n\n" == err
+
+
+@pytest.mark.parametrize(
+    ("environment", "platform", "there"),
+    [
+        ({}, "linux", False),
+        ({"WAYLAND_DISPLAY": "w"}, "linux", True),
+        ({"BROWSER": "b"}, "linux", True),
+        ({"DISPLAY": ""}, "linux", False),
+        ({}, "win32", True),
+    ],
+)
+def test_where_a_window_can_be_expected(environment, platform, there):
+    assert there == can_open(environment, platform)
+
+
+@pytest.mark.parametrize(("text", "value"), [("1M", 60), ("0.5H", 1800), ("999999999", 999_999_999)])
+def test_times_in_other_letters(text, value):
+    assert value == seconds(text)
+
+
+@pytest.mark.parametrize("text", ["0", "0s", "1000000000", "1d", "s"])
+def test_times_that_are_none(text):
+    with pytest.raises(UsageError, match="Write 90s, 30m or 2h"):
+        seconds(text)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import time
+from pathlib import Path
 
 import pytest
 
 import tarviz
 from tarviz import cli
+from tarviz.commands.cache import Holding, Kept
 from tarviz.model.errors import UsageError
 from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import shard
@@ -105,3 +109,34 @@ def test_the_shell_has_it_as_text_and_as_json(kept, capsys):
 def test_a_kind_that_is_none_is_refused():
     with pytest.raises(UsageError, match="'tags' is not a kind"):
         tarviz.cache(kinds=["tags"])
+
+
+def test_an_action_that_is_none_is_refused():
+    with pytest.raises(UsageError, match="'purge' is not one of list, prune, clear"):
+        tarviz.cache(action="purge")
+
+
+def test_the_whole_listing(tmp_path, monkeypatch):
+    now = time.time()
+    holding = functools.partial(Holding, folder=Path("cache"))
+    found = Kept(
+        [holding("index", files=1200, bytes=34_000, used=now), holding("shards", files=1, bytes=0, used=now - 1.5 * 86_400)],
+        [holding("index", files=3, bytes=500, used=None), holding("table", files=0, bytes=0, used=None)],
+    )
+
+    assert [
+        "what              files     size  used       folder",
+        "indexes           1,200  34.0 kB  today      cache",
+        "copies of shards      1      0 B  yesterday  cache",
+        "removed: 3 files of indexes, 500 B",
+    ] == str(found).splitlines()
+    of_shards = Kept([holding("table", files=2, bytes=10, used=now - 3 * 86_400, shard="s3://b/a.tar")])
+    assert [
+        "shard         what     files  size  used        folder",
+        "s3://b/a.tar  columns      2  10 B  3 days ago  cache",
+    ] == str(of_shards).splitlines()
+    assert {
+        "kept": [{"kind": "index", "folder": "cache", "files": 1200, "bytes": 34_000, "used": now, "shard": None}],
+        "removed": [{"kind": "index", "folder": "cache", "files": 3, "bytes": 500, "used": None, "shard": None}],
+    } == {name: rows[:1] for name, rows in found.to_dict().items()}
+    assert (2, 2) == tuple(map(len, found.to_dict().values()))

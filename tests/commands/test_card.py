@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from tarviz import cli, samples
-from tarviz.commands.card import card
+from tarviz.commands.card import card, markdown
+from tarviz.commands.ls import Field, Listing, ShardListing
 from tarviz.model.errors import DataError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tests.commands.conftest import ROOT, plain
@@ -176,3 +177,107 @@ def test_damage_is_an_error(make: Make, tmp_path: Path):
     assert not (tmp_path / "README.md").exists()
     doubtful = card(make(whole.rstrip(b"\0")[:-700].ljust(len(whole) // 2, b"\0")[: len(whole) // 2 // 512 * 512]))
     assert 1 == doubtful.exit_code
+
+
+def test_a_card_is_shown_as_markdown_and_told_as_data(data: Path, monkeypatch: pytest.MonkeyPatch):
+    result = card(data)
+
+    assert {"text/plain": result.text, "text/markdown": result.text} == result._repr_mimebundle_()
+    assert {"records": 9, "outputs": [], "croissant": result.croissant} == result.to_dict()
+
+
+def test_without_duckdb_there_are_no_histograms(data: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    text = card(data).text
+
+    assert "## Values" not in text
+    assert "## Fields" in text
+
+
+@pytest.mark.parametrize(
+    ("records", "size"),
+    [
+        (0, "n<1K"),
+        (999, "n<1K"),
+        (1000, "1K<n<10K"),
+        (9999, "1K<n<10K"),
+        (10_000, "10K<n<100K"),
+        (10**11, "100B<n<1T"),
+        (10**15, "100B<n<1T"),
+    ],
+)
+def test_the_class_of_size_is_the_hubs(records: int, size: str):
+    listing = Listing([ShardListing("a.tar", 10, records, {})])
+
+    assert f"\nsize_categories:\n- {size}\ntags:" in markdown("d", "", listing, {"a.tar": "a.tar"}, [], False)
+
+
+def test_the_whole_text(monkeypatch: pytest.MonkeyPatch):
+    fields = {"seg.png": Field(3, 3000), "x|y": Field(2, 10)}
+    shards = [ShardListing(name, 1500, 1200, fields) for name in ("t/train-00.tar", "t/train-01.tar", "t/dev-7.tar")]
+    text = markdown("my data", "About.", Listing(shards), {each.url: each.url for each in shards}, ["bars"], True)
+
+    assert (
+        text
+        == """---
+license: # (to be filled in)
+pretty_name: "my data"
+size_categories:
+- 1K<n<10K
+tags:
+- webdataset
+configs:
+- config_name: default
+  data_files:
+  - split: train
+    path:
+    - "t/train-*.tar"
+  - split: validation
+    path:
+    - "t/dev-*.tar"
+---
+
+# my data
+
+About.
+
+Description: (to be filled in)
+
+![The first records](sheet.png)
+
+## Splits
+
+| split | shards | records | size |
+| --- | --: | --: | --: |
+| train | 2 | 2,400 | 3.00 kB |
+| validation | 1 | 1,200 | 1.50 kB |
+
+## Fields
+
+| field | kind | records | bytes | mean |
+| --- | --: | --: | --: | --: |
+| seg.png | ImageObject | 9 | 9.00 kB | 1.00 kB |
+| x\\|y | Text | 6 | 30 B | 5 B |
+
+## Values
+
+bars
+
+## Loading
+
+```python
+import tarviz
+
+for record in tarviz.records("t/train-00.tar"):
+    print(record.key, *record)
+```
+
+## Licence
+
+(to be filled in)
+
+## Source and citation
+
+(to be filled in)
+"""
+    )

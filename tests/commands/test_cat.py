@@ -480,3 +480,47 @@ def test_the_seed_orders_the_shards(make: Make, out: Path):
 
     assert order(1) == order(1)
     assert 1 < len({order(seed) for seed in range(5)})
+
+
+@pytest.mark.parametrize("options", [{"count": 1}, {"skip": 1}, {"count": 0}])
+def test_a_slice_stands_alone(make: Make, out: Path, options: Any):
+    with pytest.raises(UsageError, match="leave out count and skip"):
+        cat(make(numbered(3)), out, slice="0:2", **options)
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [(slice(None), [0, 1, 2, 3]), (slice(1, None, None), [1, 2, 3]), ("2:", [2, 3]), ("::2", [0, 2]), (slice(0, 0), []), ("1:2:1", [1])],
+)
+def test_a_slice_is_that_of_a_list(make: Make, out: Path, part: Any, expected: list[int]):
+    cat(make(numbered(4)), out, slice=part)
+
+    assert [numbered(4)[at] for at in expected] == plain(out)
+
+
+@pytest.mark.parametrize("part", [slice(-1, None), slice(0, -1), slice(0, 3, 0), slice(3, 0, -1)])
+def test_a_slice_goes_forward(make: Make, out: Path, part: slice):
+    with pytest.raises(UsageError, match="goes forward"):
+        cat(make(numbered(4)), out, slice=part)
+
+
+def test_a_key_is_substituted_before_it_is_put_into_a_template(make: Make, out: Path):
+    cat(make([("train/x1", {"jpg": b"1"})]), out, sub=("x", "y"), key="{folder}/{base}-{n}")
+
+    assert [b"train/y1-0.jpg"] == names(out)
+
+
+@pytest.mark.parametrize("drop", ["JPG cls", ["jpg", "cls"], ("jpg", "cls")])
+def test_what_is_dropped_is_a_text_or_a_list(make: Make, out: Path, drop: Any):
+    cat(make([("a", {"jpg": b"1", "cls": b"2", "txt": b"3"})]), out, drop=drop)
+
+    assert [("a", {"txt": b"3"})] == plain(out)
+
+
+def test_steps_go_on_over_the_borders_of_shards(make: Make, out: Path):
+    paths = [make(numbered(count, prefix=name), f"{name}.tar") for name, count in (("a", 4), ("b", 1), ("c", 5))]
+    whole = [key for name, count in (("a", 4), ("b", 1), ("c", 5)) for key, _ in numbered(count, prefix=name)]
+    for first, step in ((0, 3), (1, 3), (2, 4), (5, 2)):
+        cat(paths, out, slice=slice(first, None, step))
+
+        assert whole[first::step] == [key for key, _ in plain(out)]

@@ -79,3 +79,29 @@ class TestVerb:
         text = page.read_text("utf-8")
         assert "<img src=x" not in text
         assert "<script" not in text
+
+
+def test_in_a_notebook_it_is_what_the_page_shows(shard: Path):
+    result = cli.invoke(["compare", str(shard), "-n", "1", "-c", "a = decode(png)|flip(png)", "-c", "decode(jpg)"])
+    html = result._repr_mimebundle_()["text/html"]
+
+    assert str(result) == result._repr_mimebundle_()["text/plain"]
+    assert "<h2>p/n0</h2>" in html
+    assert '<div class="sheet" style="--tile: 148px">' in html
+    assert "<th>chain</th><th>runner</th><th>ops</th><th class=right>seed</th><th class=right>a record</th><th></th>" in html
+    assert (
+        "<td>a</td><td>eager</td><td>decode(png)|flip(png)</td><td class=right>0</td>" in html or "<td>decode(png)|flip(png)</td>" in html
+    )
+    assert "<b>original</b>" in html
+    assert '<span class="bad">' in html  # the chain that has no picture to decode
+    assert 1 == result.exit_code
+    assert {"a": "decode(png)|flip(png)"}.items() <= result.to_dict()["chains"].items()
+    assert [str(shard)] == result.to_dict()["urls"]
+
+
+@pytest.mark.parametrize(("words", "count"), [([], 2), (["--html", "o.html"], 4), (["-n", "3"], 3)])
+def test_so_many_records_are_compared(shard: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], count: int):
+    monkeypatch.chdir(tmp_path)
+    result = cli.invoke(["compare", str(shard), "-c", "a = decode(png)", *words])
+
+    assert count == len(result.run.records)

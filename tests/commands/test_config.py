@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from tarviz import cli
+from tarviz.commands.config import Configuration, shown
+from tarviz.model.config import Hidden
 
 
 def test_names_the_source_of_every_option(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
@@ -23,3 +26,20 @@ def test_shows_the_files_that_were_looked_at(capsys: pytest.CaptureFixture[str])
     cli.main(["config"])
 
     assert "no-config.toml  (not there)" in capsys.readouterr().out
+
+
+def test_what_is_hidden_is_not_shown(monkeypatch: pytest.MonkeyPatch):
+    assert ["***", "", 3] == [shown(value) for value in (Hidden("secret"), Hidden(""), 3)]
+
+
+def test_data_is_plain(tmp_path: Path):
+    found = Configuration({"workers": (3, "here"), "cache_dir": (tmp_path, "there"), "key": (Hidden("x"), "env")}, (tmp_path,))
+
+    assert {
+        "options": {
+            "workers": {"value": 3, "from": "here"},
+            "cache_dir": {"value": str(tmp_path), "from": "there"},
+            "key": {"value": "***", "from": "env"},
+        },
+        "files": [str(tmp_path)],
+    } == found.to_dict()

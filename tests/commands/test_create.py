@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tarviz import samples, stores
+from tarviz import cli, samples, stores
 from tarviz.commands.create import create
 from tarviz.commands.objects import objects
 from tarviz.commands.tsv import tsv
-from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tests.commands.conftest import listed, names, plain
@@ -562,3 +562,68 @@ class TestParquet:
         create(tmp_path / "plan.parquet", out)
 
         assert content == plain(out)
+
+
+class TestRefused:
+    @pytest.mark.parametrize(
+        ("source", "output", "options", "match"),
+        [
+            ("plan.tsv", "{split}.tar", {}, "neither a plan nor COCO has splits"),
+            ("in", "{split}.tar", {"coco": "ann.json"}, "neither a plan nor COCO has splits"),
+            ("plan.tsv", "o.tar", {"count": 2}, "has no counter"),
+        ],
+    )
+    def test_what_cannot_be_meant(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, output: str, options: Any, match: str
+    ):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "in").mkdir()
+        (tmp_path / "plan.tsv").write_text("cls\n1\n")
+        with pytest.raises(UsageError, match=match):
+            create(source, output, **options)
+
+    def test_a_folder_is_no_file_to_take(self, tmp_path: Path, out: Path):
+        (tmp_path / "folder").mkdir()
+        (tmp_path / "plan.tsv").write_text(f"cls\t@jpg\n1\t{tmp_path}/folder\n")
+        with pytest.raises(UsageError, match="there is no file"):
+            create(tmp_path / "plan.tsv", out)
+        with pytest.raises(StoreError, match="it is a folder, not a file"):
+            create(tmp_path / "plan.tsv", out, on_error="skip")
+
+        assert not out.exists()
+
+    def test_one_output_is_named_once(self, capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main(["create", "plan.tsv", "a.tar", "-o", "b.tar"])
+        assert "named twice" in capsys.readouterr().err
+
+
+def test_the_whole_result(plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    plan("cls\ttxt\ndog\ta\ncat\t\\N\ndog\tb\n")
+    result = create("plan.tsv", "o/train-{shard:06d}.tar", count=2)
+
+    assert ["cat", "dog"] == result.labels
+    assert "cat\ndog\n" == Path("o/train.labels.txt").read_text()
+    assert [("000000000", b"1"), ("000000001", b"0")] == [(key, fields["cls"]) for key, fields in plain("o/train-000000.tar")]
+    assert [("000000002", {"cls": b"1", "txt": b"b"})] == plain("o/train-000001.tar")
+    assert [
+        "o/train-000000.tar: 2 records, 4.10 kB",
+        "o/train-000001.tar: 1 record, 3.07 kB",
+        "2 classes",
+        "labels are text: cls is the number of each, from 0, cat",
+        "not in all 3 records: txt 2",
+        "see o/train.labels.txt",
+    ] == str(result).splitlines()
+    said = {"labels": ["cat", "dog"], "names": result.names, "beside": ["o/train.labels.txt"]}
+    assert said == {name: result.to_dict()[name] for name in said}
+
+
+def test_files_far_away_are_taken_as_they_are(out: Path):
+    with stores.of("memory://far/a.bin").create("memory://far/a.bin") as sink:  # type: ignore[arg-type]
+        sink.write(LARGE)
+    with stores.of("memory://far/p.tsv").create("memory://far/p.tsv") as sink:  # type: ignore[arg-type]
+        sink.write(b"@bin\tcls\nmemory://far/a.bin\t3\n")
+    create("memory://far/p.tsv", out)
+
+    assert [("000000000", {"bin": LARGE, "cls": b"3"})] == plain(out)
+    assert 2 == len(listed(out))

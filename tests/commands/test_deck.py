@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -286,3 +287,30 @@ def test_what_a_page_would_fetch_from_elsewhere_is_told(tmp_path: Path, address:
     made = tarviz.deck(tmp_path / "talk.md")
 
     assert [("W_EXTERNAL", True)] == [(each.code, address in each.message) for each in made.warnings]
+
+
+def test_every_cell_knows_which_stack_slide_and_fragment_begins_and_ends_there():
+    kinds = ["skip", "slide", "subslide", "fragment", "notes", "slide", "-", "skip", "slide"]
+    cells = [SimpleNamespace(metadata={"slideshow": {"slide_type": kind}}) for kind in kinds]
+
+    assert 4 == deck_page.mark(cells)
+    begin, end = ("subslide_start", "slide_start"), ("fragment_end", "subslide_end", "slide_end")
+    assert [
+        {},
+        dict(zip((*begin, *end), (True, True, False, True, False), strict=True)),
+        {**dict(zip(begin, (True, False), strict=True)), "fragment_end": False},
+        {"fragment_start": True},
+        dict(zip(end, (True, True, True), strict=True)),
+        dict(zip(begin, (True, False), strict=True)),
+        dict(zip(end, (False, True, False), strict=True)),
+        {},
+        dict(zip((*begin, *end), (True, False, False, True, False), strict=True)),
+    ] == [{name: value for name, value in cell.metadata.items() if name not in ("slideshow", "slide_type")} for cell in cells]
+    assert kinds == [cell.metadata["slide_type"] for cell in cells]
+
+
+def test_the_first_cell_that_shows_begins_a_slide():
+    cells = [SimpleNamespace(metadata={"slideshow": {"slide_type": kind}}) for kind in ("notes", "-", "fragment")]
+
+    assert 1 == deck_page.mark(cells)
+    assert ["skip", "slide", "fragment"] == [cell.metadata["slide_type"] for cell in cells]

@@ -10,11 +10,14 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tarviz
 from tarviz.cli.html_page import CSP
 from tarviz.commands.browse import command
+from tarviz.commands.demo import Demo, model
+from tarviz.commands.demo.model import Comparison
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,8 +133,90 @@ def test_where_keras_can_run_on_nothing_the_extra_is_named():
     assert f"tarviz[{'tensorflow' if sys.version_info < (3, 14) else 'demo'}]" in done.stderr
 
 
-def test_the_data_of_a_result_is_json(tmp_path: Path):
-    from tarviz.commands.demo import Demo
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Demo, list[str]]:
+    """The demo in this process, with one epoch and one pass: what it holds, and the lines that it told."""
+    pytest.importorskip("tensorflow", reason="the demo trains: pip install 'tarviz[tensorflow-cpu]'")
+    pytest.importorskip("sklearn", reason="scikit-learn brings the pictures: pip install 'tarviz[demo]'")
+    folder = tmp_path_factory.mktemp("short")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("PATH", str(folder))
+        patch.setattr(sys, "argv", [str(folder / "bin" / "tarviz")])
+        patch.setattr(model, "EPOCHS", 1)
+        patch.setattr(model, "PASSES", 1)
+        made = Demo("demo")
+        return made, list(made.steps())
 
+
+class TestSteps:
+    def test_each_is_told_and_timed(self, short: tuple[Demo, list[str]]):
+        made, lines = short
+
+        assert [
+            "== Make sample shards (pictures from scikit-learn, nothing is downloaded)",
+            "== List them:  tarviz ls demo/data",
+            "== Look at them:  tarviz show --html demo/sheet.html 'demo/data/photos-{0000..0001}.tar'",
+            "== Stream them through a chain and train Keras",
+            "== Convert them to TFRecord:  tarviz convert",
+            "== Read the TFRecord files back and compare with the tars, record by record",
+            "== Write the report",
+        ] == [line[1:] for line in lines if line.startswith("\n==")]
+        assert ["make", "list", "look", "train", "convert", "compare", "report"] == list(made.seconds)
+        assert all(0 < seconds < 300 for seconds in made.seconds.values())
+
+    def test_what_was_made_is_said(self, short: tuple[Demo, list[str]]):
+        made, lines = short
+        text = "\n".join(lines)
+
+        assert "   7 shards, " in text
+        assert re.search(r"\n   demo/data/train-0003\.tar +375 +\S+ kB +png cls\n", text)
+        assert re.search(r"\n   demo/data/train-0000\.tar +record 0 +train/n00000000\n", text)
+        assert "   contact sheet of the photos: demo/sheet.html" in lines
+        assert re.search(r"\n   it yields: \(float32\S* .*, int64\S*\), known before a byte is decoded\n", text), text
+        assert re.search(r"\n   epoch 1 of 1   loss \d\.\d{3}   train 0\.\d{3}   test 0\.\d{3}\n", text)
+        assert f"   test accuracy: {made.training.accuracy:.2f}" in lines
+        assert re.search(r"\n   trained in \d+ s on 297 pictures held out:\n", text)
+        assert re.search(r"\n   4 files, \S+ kB: demo/tfrecord/train-1\.tfrecord …\n", text)
+        assert "   1500 of 1500 records are equal in key, class and every pixel" in lines
+
+    def test_the_last_lines_say_what_to_try_by_the_name_it_was_called_by(self, short: tuple[Demo, list[str]]):
+        *_, done, browse, own, create, verify, look = short[1]
+
+        assert re.fullmatch(r"\nDone in \d+ s\. Open demo/report\.html", done)
+        assert "Then try:  bin/tarviz browse demo/data" == browse
+        assert own.startswith("On pictures of your own")
+        assert [f"   bin/tarviz {line}" for line in Demo.own] == [create, verify, look]
+
+    def test_the_result_is_what_was_found(self, short: tuple[Demo, list[str]]):
+        made, _ = short
+        data = json.loads(json.dumps(made.to_dict()))
+
+        assert 0.3 < data["accuracy"] == made.training.accuracy
+        assert (1, 1500, 1500, "demo/report.html") == (len(data["epochs"]), data["records"], data["equal"], data["report"])
+        assert [f"demo/tfrecord/train-{at}.tfrecord" for at in (1, 2, 3, 4)] == data["tfrecord"]
+        assert {name: round(seconds, 2) for name, seconds in made.seconds.items()} == data["seconds"]
+        accuracy, equal, report = str(made).splitlines()
+        assert f"test accuracy: {made.training.accuracy:.2f}" == accuracy
+        assert ("1500 of 1500 records equal through tar and TFRecord", "demo/report.html") == (equal, report)
+        assert made.comparison is not None
+        tars, files = (1500 / seconds for seconds in made.comparison.seconds or ())
+        assert f"   tars {tars:,.0f} records/s, TFRecord {files:,.0f} records/s, both decoded, each at its best" in short[1]
+
+
+@pytest.mark.parametrize(
+    ("right", "equal", "code"), [(19, 1500, 0), (18, 1500, 2), (20, 1499, 2)], ids=["good", "few recognised", "paths that differ"]
+)
+def test_the_exit_code_says_whether_it_kept_its_promise(tmp_path: Path, right: int, equal: int, code: int):
+    made = Demo(tmp_path)
+    assert 2 == made.exit_code
+    made.training.labels = np.zeros(20, np.int64)
+    made.training.chances = np.eye(10, dtype=np.float32)[[0] * right + [1] * (20 - right)]
+    made.comparison = Comparison(1500, equal)
+
+    assert code == made.exit_code
+
+
+def test_the_data_of_a_result_is_json(tmp_path: Path):
     assert 0 == json.loads(json.dumps(Demo(tmp_path).to_dict()))["records"]
     assert "not run yet" in str(Demo(tmp_path))

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarviz import cli
-from tarviz.commands.diff import diff
-from tarviz.model.errors import DataError, NotFoundError
+from tarviz.commands.diff import Difference, diff
+from tarviz.model.errors import DataError, Fault, NotFoundError
+from tarviz.read.stream import ReadReport
 from tarviz.testing.strategies import numbered, shard
 
 Make = Callable[..., Path]
@@ -106,3 +107,28 @@ def test_the_shell_prints_json_and_leaves_with_1(make: Make, capsys: pytest.Capt
 def test_a_name_that_is_not_there_is_an_error(make: Make, tmp_path: Path):
     with pytest.raises(NotFoundError):
         diff(make(numbered(1), "a.tar"), tmp_path / "none.tar")
+
+
+def test_the_whole_of_what_is_said(make: Make):
+    a = [(f"k{at:02d}", {"jpg": b"%d" % at, "cls": b"1"}) for at in range(40)] + [(f"old{at}", {"cls": b"1"}) for at in range(4)]
+    b = [(f"k{at:02d}", {"jpg": b"%d" % at, **({"cls": b"2"} if at < 22 else {"cls": b"1"} if at < 39 else {})}) for at in range(40)]
+    result = diff(make(a, "a.tar"), make([*b, *((f"new{at}", {"cls": b"1"}) for at in range(5))], "b.tar"))
+
+    assert [
+        "added     5  new0, new1, new2, new3, …",
+        "gone      4  old0, old1, old2, old3",
+        "changed  23  cls of 23",
+        "equal    17",
+        *(f"k{at:02d}: cls" for at in range(20)),
+    ] == str(result).splitlines()
+    assert {"added": result.added, "gone": result.gone, "changed": result.changed, "equal": 17} == result.to_dict()
+    assert 1 == result.exit_code
+
+
+def test_no_more_than_twenty_faults_are_noted():
+    report = ReadReport()
+    for at in range(25):
+        report.add(Fault("W_NO_KEY", f"odd {at}."))
+
+    assert [f"W_NO_KEY: odd {at}." for at in range(20)] == list(Difference([], [], {}, 0, report).notes())
+    assert 0 == Difference([], [], {}, 0, report).exit_code

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tarviz.commands.first import first
-from tarviz.model.errors import DataError, UsageError
+from tarviz import cli
+from tarviz.commands.first import Found, first
+from tarviz.model.errors import DataError, Fault, UsageError
 from tarviz.testing.strategies import shard
 from tests.read.tars import END, member
 
@@ -117,3 +120,53 @@ class TestShell:
         assert (0, b"four") == (found.returncode, found.stdout)
         assert (2, b"") == (word.returncode, word.stdout)
         assert 2 == refused.returncode
+
+
+def test_a_result_is_text_and_data(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    make(CONTENT)
+    found = first("a.tar", where="cls == 3")
+
+    assert "a.tar record 2: c.png, 6 B" == str(found)
+    assert {"key": "c", "shard": "a.tar", "index": 2, "ext": "png", "size": 6, "read": found.report.to_dict()} == found.to_dict()
+    assert {"key": None, "shard": None, "index": None, "ext": None, "size": 0} == {
+        name: value for name, value in first("a.tar", where="cls == 9").to_dict().items() if name != "read"
+    }
+    assert 4 == first("a.tar", where="cls == 9").report.records
+
+
+def test_a_terminal_is_shown_text_and_refused_bytes(make: Make, monkeypatch: pytest.MonkeyPatch):
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stdout", shown)
+    first(make([("a", {"txt": b"one\r\ntwo \x1b[31m"})]), "-", field="txt")
+
+    assert "one\ntwo \\x1b[31m\n" == shown.getvalue()
+    for payload in (b"\xff", b"\0"):
+        with pytest.raises(UsageError, match="stdout takes no bytes here"):
+            first(make([("a", {"txt": payload})]), "-", field="txt")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_no_more_than_twenty_faults_are_noted():
+    found = Found()
+    for at in range(22):
+        found.report.add(Fault("W_NO_KEY", f"odd {at}."))
+
+    assert [f"W_NO_KEY: odd {at}." for at in range(20)] == list(found.notes())
+
+
+def test_a_condition_that_names_no_field_says_what_is_near(make: Make):
+    pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+    with pytest.raises(UsageError, match="json"):
+        first(make(CONTENT), where="jsn.w > 3")
+
+
+def test_the_shell_reads_shards_of_a_list(make: Make, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]):
+    (tmp_path / "list").write_text(str(make(CONTENT)))
+
+    assert 0 == cli.main(["first", "-T", str(tmp_path / "list"), "-f", "png"])
+    assert b"\0three" == capfdbinary.readouterr().out

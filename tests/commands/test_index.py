@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import gzip
+import html
 import json
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tarviz import cli
 from tarviz.commands.index import index
+from tarviz.commands.ls import fault_of
 from tarviz.formats.index import parse_dali
+from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError
+from tarviz.testing.strategies import numbered
 from tests.conftest import DATA
 
+Make = Callable[..., Path]
 TARS = DATA / "corpora" / "generated"
 
 
@@ -39,6 +46,74 @@ class TestIndex:
     def test_json(self, digits: Path, capsys: pytest.CaptureFixture[str]):
         assert 0 == cli.main(["index", "--json", "--no-cache", str(digits)])
         assert {"png": 1797, "cls": 1797} == json.loads(capsys.readouterr().out)["fields"]
+
+    def test_the_whole_listing(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
+        make(numbered(3))
+        make([*numbered(1200)[:-1], ("odd/", {"txt": b""})], "b.tar")
+        made = index(["a.tar", "b.tar"], dali=tmp_path)
+
+        assert [
+            ["shard", "records", "members", "size"],
+            ["a.tar", "3", "6", *format_size(os.stat("a.tar").st_size).split()],
+            ["b.tar", "1,199", "2,398", *format_size(os.stat("b.tar").st_size).split()],
+        ] == [line.split() for line in str(made).splitlines()[:3]]
+        assert [
+            f"written: {tmp_path}/a.idx",
+            f"written: {tmp_path}/b.idx",
+            str(fault_of(made.shards[1].warnings[0], "b.tar")),
+            f"kept in {tmp_path}/cache",
+        ] == str(made).splitlines()[3:]
+        assert ["W_NO_KEY"] == [found["code"] for found in made.shards[1].warnings]
+        assert 1 == made.exit_code
+        assert {
+            "records": 1202,
+            "fields": {"png": 1202, "cls": 1202},
+            "shards": [
+                {"url": "a.tar", "records": 3, "members": 6, "warnings": [], "error": None},
+                {"url": "b.tar", "records": 1199, "members": 2398, "warnings": made.shards[1].warnings, "error": None},
+            ],
+            "written": [f"{tmp_path}/a.idx", f"{tmp_path}/b.idx"],
+        } == made.to_dict()
+        assert f"<pre>{html.escape(str(made))}</pre>" == made._repr_mimebundle_()["text/html"]
+
+    def test_what_is_not_kept_is_not_said_to_be(self, make: Make):
+        assert "kept in" not in str(index(make(numbered(1)), cache=False))
+
+
+class TestJobs:
+    def test_shards_are_indexed_by_others_and_kept_here(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
+        paths = [str(make(numbered(count), f"{count}.tar")) for count in (3, 4)]
+        made = index(paths, jobs=1, where="cls = 2", keys="")
+        monkeypatch.setattr("tarviz.read.shard_index._build", None)
+
+        assert ["train/n00000002"] * 2 == [record.key for record in made]
+        assert 7 == len(index(paths))  # all of each is kept, whatever was chosen
+
+    def test_without_the_cache_there_is_nowhere_to_keep_it(self, make: Make):
+        with pytest.raises(UsageError, match="without the cache"):
+            index(make(numbered(1)), cache=False, jobs=2)
+
+
+class TestWids:
+    def test_the_list_is_seen_from_where_it_is(self, make: Make, tmp_path: Path):
+        path = make(numbered(3))
+        made = index(path, wids=tmp_path / "lists" / "my.list.json")
+
+        assert {
+            "__kind__": "wids-shard-index-v1",
+            "wids_version": 1,
+            "name": "my.list",
+            "shardlist": [{"url": "../a.tar", "nsamples": 3, "filesize": path.stat().st_size}],
+        } == json.loads((tmp_path / "lists" / "my.list.json").read_text())
+        assert (f"{tmp_path}/lists/my.list.json",) == made.written
+
+    def test_it_counts_all_records(self, make: Make, tmp_path: Path):
+        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+        with pytest.raises(UsageError, match="counts all records"):
+            index(make(numbered(3)), wids=tmp_path / "l.json", where="cls = 1")
 
 
 class TestDali:

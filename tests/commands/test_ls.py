@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from tarviz import cli
-from tarviz.commands.ls import entries, ls
+from tarviz.commands.ls import Field, Listing, ShardListing, entries, ls
 from tarviz.formats import example, tfrecord
+from tarviz.model.config import format_size
 from tarviz.model.errors import NotFoundError
+from tarviz.outputs import tar_member
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
@@ -154,3 +158,58 @@ class TestEntries:
     def test_damage_comes_at_the_end(self, capsys: pytest.CaptureFixture[str]):
         assert 2 == cli.main(["ls", "--members", str(TARS / "B18-size-not-octal.tar")])
         assert "E_SIZE" in capsys.readouterr().out.splitlines()[-1]
+
+
+class TestListed:
+    def test_the_whole_listing(self, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        make([(f"k{at:04d}", {"txt": b"x" * 10, **({"cls": b"1"} if at % 3 else {})}) for at in range(1200)])
+        odd = b"".join(piece for at in range(23) for piece in tar_member(f"README{at}", b""))
+        make(b"".join(tar_member("a.txt", b"")) + odd + bytes(1024), "b.tar")
+        found = ls(["a.tar", "b.tar"])
+
+        size = os.stat("a.tar").st_size, os.stat("b.tar").st_size
+        head, fields, notes = str(found).split("\n\n")
+        assert [
+            ["shard", "records", "size", "fields"],
+            ["a.tar", "1,200", *format_size(size[0]).split(), "txt", "cls"],
+            ["b.tar", "1", *format_size(size[1]).split(), "txt"],
+            ["2", "shards", "1,201", *format_size(sum(size)).split()],
+        ] == [line.split() for line in head.splitlines()]
+        assert [
+            ["field", "records", "bytes", "mean"],
+            ["txt", "1,201", "12.0", "kB", "10", "B"],
+            ["cls", "800", "800", "B", "1", "B"],
+        ] == [line.split() for line in fields.splitlines()]
+        assert 21 == len(notes.splitlines())
+        assert "… 3 warnings more in b.tar" == notes.splitlines()[-1]
+        assert notes.startswith("W_NO_KEY b.tar, member 'README0' at byte 512: ")
+        html = found._repr_mimebundle_()["text/html"]
+        assert 21 == html.count('<p class="bad">')
+        assert "<td>2 shards</td><td class=right>1,201</td>" in html
+        assert "<td>cls</td><td class=right>800</td><td class=right>800 B</td><td class=right>1 B</td>" in html
+
+    def test_a_size_that_nobody_tells_is_a_question(self):
+        found = Listing([ShardListing("http://h/a.tar", None, 0, {}, (), {"code": "E_TRUNCATED", "message": "cut."})])
+
+        assert ["http://h/a.tar", "0", "?", "damaged"] == str(found).splitlines()[1].split()
+        assert (0, 2) == (found.bytes, found.exit_code)
+        assert 0.0 == Field(0, 0).mean
+
+    def test_what_is_no_shard_is_listed_as_damaged(self, tmp_path: Path):
+        (tmp_path / "a.tar").write_bytes(b"no tar" * 1000)
+        found = ls([str(tmp_path / "a.tar")])
+
+        (listed,) = found.shards
+        assert (0, 6000, {}) == (listed.records, listed.bytes, listed.fields)
+        assert "E_NOT_TAR" == (listed.error or {})["code"]
+
+    def test_entries_are_a_text_and_data(self, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        make(b"".join(tar_member("a.txt", b"1")) + b"".join(tar_member("d\x1b/x", b"x" * 1234)) + bytes(1024))
+
+        assert "file                  1              0  a.txt\nfile              1,234          1,024  d\\x1b/x" == str(entries("a.tar"))
+        assert [
+            {"shard": "a.tar", "name": "a.txt", "type": "file", "size": 1, "header_offset": 0, "data_offset": 512},
+            {"shard": "a.tar", "name": "d\x1b/x", "type": "file", "size": 1234, "header_offset": 1024, "data_offset": 1536},
+        ] == entries("a.tar").to_dict()["members"]

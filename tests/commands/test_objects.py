@@ -325,3 +325,55 @@ def test_points_circles_and_lines_of_labelme_are_objects_and_boxes_are_said(make
         assert 0 == main(["objects", str(path), f"--{form}", "-o", str(tmp_path / "labels.tar")])
         assert f"left out: {lost}\n" in capsys.readouterr().out
     assert {} == objects(path, tmp_path / "coco.json").left_out
+
+
+def test_without_pictures_coco_has_those_of_the_objects(make, tmp_path):
+    xml = b"<annotation><size><width>50</width><height>40</height></size><object><name>cup</name><bndbox><xmin>1</xmin>"
+    path = make(
+        [("a", {"xml": xml + b"<ymin>2</ymin><xmax>11</xmax><ymax>7.5</ymax></bndbox></object></annotation>"}), ("b", {"txt": b"none"})]
+    )
+    objects(path, tmp_path / "o.json")
+    found = json.loads((tmp_path / "o.json").read_text())
+
+    assert [{"id": 1, "file_name": "a", "width": 50, "height": 40}] == found["images"]
+    assert [{"id": 1, "name": "cup"}] == found["categories"]
+    (one,) = found["annotations"]
+    assert {"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 10, 5.5], "area": 55.0, "iscrowd": 0, "segmentation": []} == one
+
+
+@pytest.mark.parametrize("form", ["--coco", "--yolo", "--voc"])
+def test_a_form_wants_a_file(form, capsys):
+    assert 2 == main(["objects", "x.tar", form])
+    assert f"{form} needs a file" in capsys.readouterr().err
+
+
+def test_the_whole_of_what_is_written(make, tmp_path):
+    content = {"annotations": COCO, "categories": NAMES}
+    path = make(
+        [
+            ("k<1>", {"png": picture(), "json": js(content)}),
+            ("k2", {"png": picture(50, 40), "json": js({**content, "annotations": COCO[2:]})}),
+        ]
+    )
+    yolo, voc = objects(path, tmp_path / "y.tar", form="yolo"), objects(path, tmp_path / "v.tar", form="voc")
+
+    assert "moon & sun\nstar\n" == (tmp_path / "y.names").read_text()
+    with tarfile.open(tmp_path / "y.tar") as tar:
+        texts = {each.name: tar.extractfile(each).read().decode().splitlines() for each in tar}
+    assert {"k<1>.txt", "k2.txt"} == set(texts)
+    assert "1 0.12656250 0.26500000 0.15062500 0.12000000" == texts["k<1>.txt"][0]
+    assert "0 0.01333325 0.04000000 0.01666650 0.04000000" == texts["k<1>.txt"][1]
+    assert "1 0.00000000 0.00000000 1.00000000 0.00000000 1.00000000 1.00000000" == texts["k2.txt"][0]
+    with tarfile.open(tmp_path / "v.tar") as tar:
+        texts = {each.name: tar.extractfile(each).read().decode() for each in tar}
+    assert (
+        "<annotation><filename>k2</filename><size><width>50</width><height>40</height><depth>3</depth></size>\n"
+        "<object><name>star</name><bndbox><xmin>0.0</xmin><ymin>0.0</ymin><xmax>50.0</xmax><ymax>40.0</ymax></bndbox></object>\n"
+        "</annotation>\n"
+    ) == texts["k2.xml"]
+    assert "<filename>k&lt;1&gt;</filename>" in texts["k<1>.xml"]
+    assert "<name>moon &amp; sun</name>" in texts["k<1>.xml"]
+    assert ({"score": 4}, {"outlines": 2, "score": 4}) == (yolo.left_out, voc.left_out)
+    assert f"{tmp_path}/v.tar: 4 objects, 2 labels; left out: outlines of 2, score of 4" == str(voc)
+    assert {"objects": 4, "counts": {"star": 3, "moon & sun": 1}, "left_out": {"score": 4}, "findings": {}} == yolo.to_dict()
+    assert ["label       objects", "star              3", "moon & sun        1", "in all            4"] == str(objects(path)).splitlines()

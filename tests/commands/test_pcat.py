@@ -8,9 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
-from tarviz.commands.pcat import pcat
+from tarviz import cli
+from tarviz.commands.pcat import command, pcat
 from tarviz.model.errors import DataError, NotFoundError, StoreError, UsageError
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.strategies import numbered, shard
@@ -180,3 +182,47 @@ def test_a_store_that_fails_is_no_damage_to_pass_over(make: Make, out: Path):
 
     assert refused == caught.value.shard
     assert not out.exists()
+
+
+def test_shard_to_shard_mixes_nothing(make: Make, tmp_path: Path):
+    with pytest.raises(UsageError, match="mixes nothing"):
+        pcat([make(numbered(1))], tmp_path / "o-{}.tar", weights=[1])
+
+
+def test_standard_input_is_in_one_lane_only(out: Path):
+    with pytest.raises(UsageError, match="once only"):
+        pcat(["-", "-"], out, weights=[1, 1])
+
+
+def test_a_list_is_not_weighed(make: Make, out: Path, tmp_path: Path):
+    (tmp_path / "list").write_text(str(make(numbered(1))))
+    with pytest.raises(UsageError, match="1 weights for 1 URLs"):
+        pcat([make(numbered(1))], out, weights=[1], files=str(tmp_path / "list"))
+
+
+def test_a_shard_that_cannot_be_begun_is_passed_over_where_that_is_asked(make: Make, out: Path):
+    (out.parent / "b.tar").write_bytes(b"no tar" * 500)
+    result = pcat([make(numbered(3)), out.parent / "b.tar", make(numbered(2, prefix="c"), "c.tar")], out, on_error="skip")
+
+    assert (5, [str(out.parent / "b.tar")]) == (result.records, [fault.shard for fault in result.report.skipped])
+
+
+@pytest.mark.parametrize(("text", "expected"), [("3,1", (3.0, 1.0)), ("3:1", (3.0, 1.0)), ("0.5", (0.5,)), (None, None)])
+def test_weights_are_written_with_commas_or_colons(text: str | None, expected: Any):
+    option = next(each for each in command.params if each.name == "weights")
+
+    assert expected == option.callback(click.Context(command), option, text)  # type: ignore[misc]
+
+
+def test_what_is_no_weight_says_how_to_write_one(capsys: pytest.CaptureFixture[str]):
+    assert 2 == cli.main(["pcat", "-w", "a", "x.tar"])
+    assert "'a' are not weights; write 3,1." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 12, 20])
+def test_so_many_records_and_no_more(make: Make, out: Path, count: int):
+    content = [record for name in "ab" for record in numbered(6, prefix=name)]
+    result = pcat([make(content[:6]), make(content[6:], "b.tar")], out, count=count)
+
+    assert content[:count] == plain(out)
+    assert min(count, 12) == result.records

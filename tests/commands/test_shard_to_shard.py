@@ -187,3 +187,37 @@ def test_what_a_function_made_is_made_anew_whatever_the_manifest_says(folder, mo
             found.append(archive.extractfile("n000.txt").read())
 
     assert [b"1", b"2"] == found
+
+
+@pytest.mark.parametrize(("urls", "output"), [("-", "x-{}.tar"), ("memory://a/b.tar", "x-{}.tar"), ("in-0.tar", "memory://a/x-{}.tar")])
+def test_what_is_of_this_process_alone_does_not_travel(folder, urls, output):
+    with pytest.raises(UsageError, match="of this process alone"):
+        cat(urls, output, engine="ray")
+
+
+def test_what_a_script_made_is_kept_as_long_as_the_script_is_the_same(folder):
+    def made(word):
+        (folder / "work.sh").write_text(f"printf {word} > sample.txt")
+        proc("in-{0..2}.tar", "x-{}.tar", script="work.sh", resume=True)
+        with tarfile.open(folder / "x-1.tar") as archive:
+            return archive.extractfile("n000.txt").read(), os.stat("x-1.tar").st_mtime_ns
+
+    first, again, other = made("one"), made("one"), made("two")
+
+    assert (b"one", b"two", first) == (first[0], other[0], again)
+
+
+def test_what_a_manifest_says_of_a_tool(folder):
+    cat("in-{0..2}.tar", "x-{}.tar", resume=True, sub=("n", "m"), count=3)
+    manifest = json.loads((folder / "x-1.tar.manifest.json").read_text())
+
+    assert {
+        "count": 3, "skip": 0, "slice": None, "shuffle": 0, "seed": 0, "fields": None, "drop": [], "key": None, "sub": ["n", "m"]
+    } == manifest["options"]  # fmt: skip
+    assert ("tar", "cat", 3) == (manifest["format"], manifest["verb"], manifest["records"])
+
+
+def test_a_shard_in_memory_is_worked_on_here(folder):
+    cat("in-0.tar", "memory://mapped/in.tar")
+
+    assert [5] == [tar.records for tar in cat(["memory://mapped/in.tar"], "y-{}.tar", jobs=4).outputs]

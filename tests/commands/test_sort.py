@@ -20,7 +20,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tarviz.commands.sort import sort
-from tarviz.model.errors import DataError, UsageError
+from tarviz.model.errors import DataError, NotFoundError, UsageError
 from tarviz.model.types import to_bytes
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
@@ -344,3 +344,77 @@ class TestSpooled:
         sort(path, out)
 
         assert content == plain(out)
+
+
+class TestThroughAFile:
+    def test_what_is_packed_and_no_tar_is_named_as_it_was_given(self, make: Make, out: Path):
+        odd = make(gzip.compress(b"no tar" * 500), "odd.tar.gz")
+        with pytest.raises(DataError, match="E_NOT_TAR") as caught:
+            sort([make(numbered(3)), odd], out)
+        assert str(odd) == caught.value.shard
+        result = sort([odd, make(numbered(3))], out, on_error="skip", reverse=True)
+
+        assert (numbered(3)[::-1], [str(odd)]) == (plain(out), [fault.shard for fault in result.report.skipped])
+        assert (3, 2) == (result.report.records, result.report.shards)
+
+    def test_what_is_not_there_is_named_as_it_was_given(self, out: Path):
+        with pytest.raises(NotFoundError) as caught:
+            sort("memory://sort/none.tar", out)
+
+        assert "memory://sort/none.tar" == caught.value.shard
+
+    def test_an_empty_packed_shard_is_said_to_be_empty(self, make: Make, out: Path):
+        empty = make(gzip.compress(b""), "empty.tar.gz")
+        with pytest.raises(DataError, match=rf"E_EMPTY {empty}"):
+            sort([empty, make(numbered(2))], out)
+
+        assert 2 == sort([empty, make(numbered(2))], out, on_error="skip").records
+
+    def test_a_condition_chooses_among_those_that_went_through_a_file(self, make: Make, out: Path):
+        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+        sort(make(gzip.compress(shard(numbered(9)))), out, where="cls > 5", reverse=True)
+
+        assert numbered(9)[:5:-1] == plain(out)
+
+    def test_faults_of_several_shards_are_counted_together(self, make: Make, out: Path):
+        paths = [
+            make(gzip.compress(shard(numbered(count, prefix=name)) + b"x" * 512), f"{name}.tgz") for name, count in (("a", 2), ("b", 3))
+        ]
+        result = sort(paths, out, strict=False)
+
+        assert (5, 5, 2) == (result.records, result.report.records, result.report.shards)
+        assert [str(path) for path in paths] == [fault.shard for fault in result.report.warnings if fault.code == "W_TRAILING"]
+
+
+class TestValues:
+    @pytest.mark.parametrize("to", ["text", "int", "float"])
+    def test_the_key_is_a_value_too(self, make: Make, out: Path, to: Any):
+        sort(make([(key, {"txt": b""}) for key in ("10", "9", "100")]), out, by="__key__", to=to)
+
+        assert (["10", "100", "9"] if to == "text" else ["9", "10", "100"]) == [key for key, _ in plain(out)]
+
+    def test_a_field_called_key_comes_before_the_key(self, make: Make, out: Path):
+        sort(make([("a", {"key": b"2"}), ("b", {"key": b"1"})]), out, by="key", to="int")
+
+        assert ["b", "a"] == [key for key, _ in plain(out)]
+
+    @pytest.mark.parametrize(
+        ("value", "match"), [(b"7" * 401, "cls is not a number"), (b"x", "cls is b'x', which is not of the type float")]
+    )
+    def test_what_is_no_number_says_so(self, make: Make, out: Path, value: bytes, match: str):
+        with pytest.raises(DataError, match=f"{match}.*--on-error skip"):
+            sort(make([("a", {"cls": value})]), out, by="cls", to="float")
+
+    @pytest.mark.parametrize("length", [255, 256, 257])
+    @pytest.mark.parametrize("last", [b"", b"\0"])
+    def test_texts_of_any_length_are_compared_to_their_end(self, make: Make, out: Path, length: int, last: bytes):
+        texts = [b"x" * length + last, b"x" * length, b"x" * (length - 1), b"y", b""]
+        sort(make([(f"k{at}", {"txt": text}) for at, text in enumerate(texts)]), out, by="txt")
+
+        assert sorted(texts) == [fields["txt"] for _, fields in plain(out)]
+
+    @pytest.mark.parametrize("wrong", [{"by": "cls"}, {"to": "int"}, {"reverse": True}])
+    def test_a_shuffle_has_no_other_order(self, make: Make, out: Path, wrong: Any):
+        with pytest.raises(UsageError, match="a shuffle has no other order"):
+            sort(make(numbered(2)), out, shuffle=True, **wrong)
+        sort(make(numbered(2)), out, shuffle=True, by="__key__")

@@ -20,7 +20,7 @@ from tarviz import cli
 from tarviz.commands import split as module
 from tarviz.commands.cat import cat
 from tarviz.commands.split import pattern, split
-from tarviz.model.errors import DataError, StoreError, UsageError
+from tarviz.model.errors import ChangedError, DataError, StoreError, UsageError
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools import shard_command
@@ -380,3 +380,68 @@ class TestRatio:
 
         assert 0 == cli.main(words)
         assert {"a-00.tar", "b-00.tar"} <= {each.name for each in tmp_path.iterdir()}
+
+
+def test_a_name_without_a_counter_is_refused(make: Make, tmp_path: Path):
+    for name in ("{what}.tar", "a{.tar", "a}.{b.tar", "{{}}.tar", "{shard.tar"):
+        with pytest.raises(UsageError):
+            split(make(numbered(1)), tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"maxshards": 2}, {"jobs": 1}, {"resume": True}, {"address": "auto"}, {"engine": "ray"}], ids=lambda wrong: next(iter(wrong))
+)
+def test_parts_are_written_here_and_all_of_them(make: Make, tmp_path: Path, wrong: Any):
+    with pytest.raises(UsageError, match="parts are written by one process"):
+        split(make(numbered(1)), tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", **wrong)
+
+
+@pytest.mark.parametrize("wrong", [{"where": "cls = 1"}, {"keys": "list"}, {"on_error": "skip"}])
+def test_a_group_is_of_whole_shards(make: Make, tmp_path: Path, wrong: Any):
+    (tmp_path / "list").write_text("a")
+    options = {**wrong, **({"keys": str(tmp_path / "list")} if "keys" in wrong else {})}
+    with pytest.raises(UsageError, match="whole shards, each named once"):
+        split(make(numbered(1)), tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", by="cls", **options)
+
+
+def test_a_shard_that_grew_since_its_groups_were_looked_up_is_an_error(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+    path, look = make(numbered(3)), module._values
+
+    def grown(*args: Any) -> Any:
+        found = look(*args)
+        make(numbered(4))
+        return found
+
+    monkeypatch.setattr(module, "_values", grown)
+    with pytest.raises(ChangedError, match="more records than when their groups"):
+        split(path, tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", by="cls")
+
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_what_a_manifest_says_of_a_split(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    make(numbered(5))
+    split("a.tar", "o-%d.tar", count=2, resume=True, jobs=1)
+    said = json.loads(Path("o-1.tar.manifest.json").read_text())
+
+    assert ("tar", "split", {"first": 2, "records": 2}, 2) == (said["format"], said["verb"], said["part"], said["records"])
+    limits = {"count": 2, "size": None}
+    reading = {"on_error": "raise", "strict": True, "key_split": "first-dot", "duplicates": "error", "concatenated": False}
+    assert limits | reading == said["options"]
+    assert [0] == [source["number"] for source in said["sources"]]
+    assert Path("o-1.tar").stat().st_size == said["bytes"]
+
+
+def test_an_output_whose_shard_was_cut_otherwise_is_no_proof(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a condition chooses may change without its text changing: nothing is kept."""
+    pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+    monkeypatch.chdir(tmp_path)
+    make(numbered(5))
+    split("a.tar", "o-%d.tar", count=2, resume=True, where="cls > 0")
+    before = os.stat("o-0.tar").st_mtime_ns
+    split("a.tar", "o-%d.tar", count=2, resume=True, where="cls > 0")
+
+    assert before != os.stat("o-0.tar").st_mtime_ns
+    assert json.loads(Path("o-0.tar.manifest.json").read_text())["options"] is None

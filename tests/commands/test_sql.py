@@ -11,6 +11,7 @@ import tarviz
 from tarviz.cli import main
 from tarviz.formats.example import encode
 from tarviz.formats.tfrecord import frame
+from tarviz.model.errors import UsageError
 
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
 pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
@@ -119,3 +120,74 @@ def test_a_table_that_is_open_can_be_asked_again(shards):
     table = tarviz.table(shards)
 
     assert [(9,)] == tarviz.sql("SELECT count(*) FROM records", table).rows
+
+
+class TestAnswer:
+    @pytest.fixture
+    def many(self, make) -> Path:
+        return make([(f"k{at:02d}", {"txt": b"x" * (59 + at), "cls": b"%d" % at}) for at in range(43)])
+
+    def test_a_terminal_is_shown_forty_rows_and_sixty_characters(self, many):
+        answer = tarviz.sql(
+            "SELECT key, txt, cls, cls / 3 AS third, CASE WHEN cls > 1 THEN cls END AS some FROM records ORDER BY key", many
+        )
+        lines = str(answer).splitlines()
+
+        assert (42, "… 3 more rows") == (len(lines), lines[-1])
+        assert ["key", "txt", "cls", "third", "some"] == lines[0].split()
+        assert ["k00", "x" * 59, "0", "0"] == lines[1].split()
+        assert ["k01", "x" * 60, "1", "0.333333"] == lines[2].split()
+        assert ["k02", "x" * 59 + "…", "2", "0.666667", "2"] == lines[3].split()
+        assert len({len(line.rstrip()) for line in lines[4:9]}) == 1  # numbers are flush right
+        html = answer._repr_mimebundle_()["text/html"]
+        assert "<p>… 3 more rows</p>" in html
+        assert "<th>txt</th><th class=right>cls</th><th class=right>third</th><th class=right>some</th>" in html
+
+    def test_forty_rows_are_all_of_them(self, many):
+        assert "more rows" not in str(tarviz.sql("SELECT key FROM records LIMIT 40", many))
+
+    def test_it_is_data_of_any_kind(self, many):
+        pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+        answer = tarviz.sql("SELECT key, cls FROM records ORDER BY key LIMIT 2", many)
+
+        assert (["key", "cls"], [("k00", 0), ("k01", 1)], 2) == (answer.columns, answer.rows, len(answer))
+        assert {"columns": ["key", "cls"], "rows": [{"key": "k00", "cls": 0}, {"key": "k01", "cls": 1}], "findings": {}} == answer.to_dict()
+        assert pandas.DataFrame({"key": ["k00", "k01"], "cls": [0, 1]}).equals(answer.df().astype({"cls": "int64"}))
+
+    def test_what_was_written_is_counted(self, many, tmp_path):
+        assert f"{tmp_path}/o.csv: 43 rows" == str(tarviz.sql("SELECT key FROM records", many, tmp_path / "o.csv"))
+
+    @pytest.mark.parametrize(
+        ("name", "format", "expected"),
+        [
+            ("o.CSV", None, b"a,b\n=1,\n"),
+            ("o.csv", "csv-safe", b"a,b\n'=1,\n"),
+            ("o.jsonl", None, b'{"a": "=1", "b": null}\n'),
+            ("o.txt", "json", b'{"a": "=1", "b": null}\n'),
+        ],
+    )
+    def test_the_name_or_a_word_says_how_it_is_written(self, many, tmp_path, name, format, expected):
+        tarviz.sql("SELECT '=1' AS a, NULL AS b FROM records LIMIT 1", many, tmp_path / name, format=format)
+
+        assert expected == (tmp_path / name).read_bytes()
+
+    def test_a_name_that_says_nothing_is_refused(self, many, tmp_path):
+        with pytest.raises(UsageError, match="says no format"):
+            tarviz.sql("SELECT key FROM records", many, tmp_path / "o.txt")
+
+    @pytest.mark.parametrize(
+        ("words", "match"),
+        [
+            (["--csv", "--json", "SELECT 1", "x.tar"], "an answer has one format"),
+            (["SELECT 1"], "the shards are missing"),
+        ],
+    )
+    def test_wrong_use_is_one_line(self, words, match, capsys):
+        assert 2 == main(["sql", *words])
+        assert match in capsys.readouterr().err
+
+    def test_a_terminal_takes_no_parquet(self, many, monkeypatch, capsys):
+        monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+
+        assert 2 == main(["sql", "--parquet", "SELECT key FROM records", str(many)])
+        assert "a terminal takes no Parquet" in capsys.readouterr().err

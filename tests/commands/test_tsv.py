@@ -13,6 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tarviz import cli
+from tarviz.commands import tsv as command
 from tarviz.commands.tsv import parse, tsv
 from tarviz.model.errors import DataError, UsageError
 from tarviz.testing.strategies import numbered, shard
@@ -216,3 +218,125 @@ class TestShell:
         make(numbered(3))
 
         assert b"labels.csv: 3 rows, __key__ cls\n" == bash("tarviz tsv -f cls --csv -o labels.csv a.tar").stdout
+
+
+class TestWhole:
+    def test_more_than_is_held_goes_out_on_the_way(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(command, "_FLUSH", 100)
+        tsv(make(numbered(50)), out, fields="cls")
+
+        assert ["__key__\tcls", *(f"{key}\t{fields['cls'].decode()}" for key, fields in numbered(50))] == out.read_text().splitlines()
+
+    def test_a_result_is_text_and_data(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        make(numbered(1), "one.tar")
+        make(numbered(1200))
+        one, many = tsv("one.tar", "o.tsv", fields="cls"), tsv("a.tar", "o.tsv", fields="x:cls png")
+
+        assert ("o.tsv: 1 row, __key__ cls", "o.tsv: 1,200 rows, __key__ x png") == (str(one), str(many))
+        assert {"rows": 1200, "columns": ["__key__", "x", "png"], "output": "o.tsv", "read": many.report.to_dict()} == many.to_dict()
+        assert (1200, False) == (many.records, many.to_stdout)
+
+    def test_text_that_is_no_utf_8_fits_no_column_of_text(self, make: Make, out: Path):
+        pytest.importorskip("pyarrow.parquet")
+        with pytest.raises(DataError, match=r'record "a".*is not UTF-8.*--on-error skip'):
+            tsv(make([("a", {"txt": b"\xff"})]), out, fields="txt", format="parquet")
+
+    @pytest.mark.parametrize("count", [0, 1, 4, 5, 8, 9])
+    def test_parquet_is_written_in_groups(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch, count: int):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        monkeypatch.setattr(table_formats, "_ROWS", 4)
+        tsv(
+            make([(f"k{at}", {"cls": b"%d" % at, "x.json": b"{}", "jpg": b"\xff"}) for at in range(count)]),
+            out,
+            fields="cls x.json jpg",
+            format="parquet",
+        )
+
+        file = parquet.ParquetFile(out)
+        assert -(-count // 4) == file.num_row_groups
+        assert ["string", "int64", "string", "binary"] == [str(kind) for kind in file.schema_arrow.types]
+        assert [(f"k{at}", at, "{}", b"\xff") for at in range(count)] == [tuple(row.values()) for row in file.read().to_pylist()]
+
+    def test_a_header_of_parquet_is_always_there(self, make: Make, out: Path):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        tsv(make(numbered(2)), out, fields="cls", format="parquet", header=False)
+
+        assert [0, 1] == parquet.read_table(out)["cls"].to_pylist()
+
+    def test_one_format_at_the_shell(self, make: Make, capsys: pytest.CaptureFixture[str]):
+        assert 2 == cli.main(["tsv", "--json", "--csv", str(make(numbered(1)))])
+        assert "a table has one format" in capsys.readouterr().err
+
+
+class TestCells:
+    @pytest.mark.parametrize(
+        ("payload", "cell"),
+        [
+            (b"\x00\x1f\x20\x7e\x7f", "\\x00\\x1f ~\\x7f"),
+            ("\x80\x9f\xa0".encode(), "\\u0080\\u009f\xa0"),
+            ("\u200d\u200e\u200f\u2027\u2028\u202e\u202f".encode(), "\u200d\\u200e\\u200f\u2027\\u2028\\u202e\u202f"),
+            ("\u2065\u2066\u2069\u206a\ufeff\u061c".encode(), "\u2065\\u2066\\u2069\u206a\\ufeff\\u061c"),
+            (b"\x80\xff", "\\x80\\xff"),
+            (b"\\N", "\\\\N"),
+            (b"", ""),
+        ],
+    )
+    def test_what_would_steer_a_terminal_is_spelled_out(self, payload: bytes, cell: str):
+        assert cell == table_formats.escape(payload)
+        assert payload == table_formats.unescape(cell)
+
+    @pytest.mark.parametrize(
+        ("cell", "payload"),
+        [("\\N", None), ("\\q\\", b"\\q\\"), ("\\ud800", b"\xed\xa0\x80"), ("\\xe9", b"\xe9"), ("\\x4", b"\\x4"), ("é", "é".encode())],
+    )
+    def test_other_letters_behind_a_backslash_stay(self, cell: str, payload: bytes | None):
+        assert payload == table_formats.unescape(cell)
+
+    @pytest.mark.parametrize(
+        ("cell", "expected"),
+        [
+            (b" a", b'" a"'),
+            (b"a ", b'"a "'),
+            (b"a", b"a"),
+            (b"a,b", b'"a,b"'),
+            (b'a"b', b'"a""b"'),
+            (b"a\rb", b'"a\rb"'),
+            (b"1e5", b"1e5"),
+            (b"=1", b"=1"),
+        ],
+    )
+    def test_a_cell_of_csv_is_quoted_where_it_must(self, cell: bytes, expected: bytes):
+        assert expected + b"\n" == table_formats.Csv(["a"]).row([cell])
+
+    @pytest.mark.parametrize(
+        ("cell", "expected"),
+        [(b"+.5", b"+.5"), (b"-1.", b"-1."), (b"-1e", b"'-1e"), (b"-", b"'-"), (b"\r1", b'"\'\r1"'), (b"-1.5E-3", b"-1.5E-3")],
+    )
+    def test_a_number_is_no_formula(self, cell: bytes, expected: bytes):
+        assert expected + b"\n" == table_formats.Csv(["a"], safe=True).row([cell])
+
+    @pytest.mark.parametrize(
+        ("exts", "payload", "value"),
+        [
+            (("cls",), b" +7 ", 7),
+            (("cls",), b"9223372036854775807", 2**63 - 1),
+            (("cls",), b"-9223372036854775808", -(2**63)),
+            (("cls",), b"7" + b" " * 63, 7),
+            (("cls",), b"7" + b" " * 64, "7" + " " * 64),
+            (("x.cls", "index"), b"7", 7),
+            (("cls", "txt"), b"7", "7"),
+            (("a.json", "jsn"), b"[1]", [1]),
+            (("json", "txt"), b"[1]", "[1]"),
+            (("__key__",), b"\xff", "\udcff"),
+            (("bin",), b"\xff", {"base64": "/w=="}),
+        ],
+    )
+    def test_a_value_of_json_lines_is_of_the_kind_of_its_field(self, exts: tuple[str, ...], payload: bytes, value: Any):
+        line = table_formats.JsonLines(["v"], [exts]).row([payload])
+
+        assert {"v": value} == json.loads(line)
+        assert line.endswith(b"\n")
+
+    def test_rows_come_back_under_their_titles(self):
+        assert [{"a\tb": b"1", "c": None}, {"a\tb": b"", "c": b"\n"}] == list(parse("a\\tb\tc\n1\t\\N\n\n\t\\n\n"))

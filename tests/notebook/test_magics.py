@@ -12,6 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
 pytest.importorskip("IPython", reason="IPython comes with the extra `lab`")
@@ -22,7 +23,7 @@ from IPython.core.magic import register_line_magic
 from tarviz import cli
 from tarviz.cli import completion
 from tarviz.model import plugins
-from tarviz.model.errors import TarvizWarning
+from tarviz.model.errors import DataError, TarvizWarning
 from tarviz.notebook import magics
 from tests.conftest import wait_until
 
@@ -429,3 +430,66 @@ class TestKernel:
         assert "is the limit" in measured["text/plain"]
         assert [False, False] == [first["poll"]["running"] for first in firsts]
         assert ["done"] == [first["poll"]["state"] for first in firsts if "state" in first["poll"]]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (DataError("odd.", code="E_SCHEMA", shard="a.tar", hint="Mend it."), "E_SCHEMA a.tar: odd. Hint: Mend it."),
+        (click.UsageError("wrong"), "wrong Try: %tv --help"),
+        (
+            click.UsageError("wrong", click.Context(click.Command("ls"), click.Context(click.Command("tarviz")), "ls")),
+            "wrong Try: %tv ls --help",
+        ),
+        (click.UsageError("wrong", click.Context(click.Command("tarviz"), None, "tarviz")), "wrong Try: %tv --help"),
+        (click.ClickException("as click says"), "as click says"),
+        (KeyboardInterrupt(), "%tv ls was interrupted."),
+        (click.Abort(), "%tv ls was interrupted."),
+        (PermissionError(13, "denied", "http://me:pw@h/a"), "http://***@h/a: denied"),
+        (OSError("odd \x1b"), "odd \\x1b"),
+        (SystemExit(3), "%tv ls wanted to end the session, which stays (3)."),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)
+def test_an_error_is_told_in_one_line(error: BaseException, expected: str):
+    assert expected == magics.told(error, ["ls", "a.tar"])
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("a 'b c'", ["a", "b c"]), ("a 'b c", ["a", "b c"]), ('a "b c', ["a", "b c"]), ('a "b\\', ["a", '"b\\']), ("", [])]
+)
+def test_words_of_a_line_that_is_not_at_its_end(text: str, words: list[str]):
+    assert words == magics.split(text)
+
+
+class TestTarget:
+    @pytest.mark.parametrize(
+        ("verb", "line", "words", "name"),
+        [
+            ("ls", "ls a.tar -o x", "ls a.tar", "x"),
+            ("ls", "ls -o x a.tar", "ls a.tar", "x"),
+            ("cat", "cat a.tar -o x", "cat a.tar -o x", None),
+            ("sql", "sql -o x a.tar", "sql a.tar", "x"),
+            ("sql", "sql -o x.csv a.tar", "sql -o x.csv a.tar", None),
+            ("sql", "sql a.tar", "sql a.tar", None),
+            (None, "none -o x", "none -o x", None),
+        ],
+    )
+    def test_a_result_gets_the_name_behind_o(self, verb: str | None, line: str, words: str, name: str | None):
+        command = plugins.load("commands", verb).command if verb else None
+
+        assert (words.split(), name) == magics.target(line.split(), command)
+
+    @pytest.mark.parametrize("line", ["ls a.tar -o", "ls -o 7 a.tar", "ls -o a.tar"])
+    def test_a_name_must_be_one(self, line: str):
+        with pytest.raises(UsageError):
+            magics.target(line.split(), plugins.load("commands", "ls").command)
+
+
+def test_each_word_comes_with_the_option_it_belongs_to():
+    words = ["ls", "--where", "cls = 1", "-j", "3", "--cache", "a.tar", "-j"]
+    found = list(magics.options_of(words, plugins.load("commands", "ls").command))
+
+    assert [("cls = 1", "--where"), ("3", "-j")] == [(word, option) for word, option in found if option]
+    assert words == [word for word, _ in found]
+    assert [(word, None) for word in words] == list(magics.options_of(words, None))

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import random
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import tarviz
 from tarviz.commands.cat import cat
 from tarviz.model.errors import DataError, UsageError
+from tarviz.testing.strategies import numbered
+from tarviz.tools import field_selection
 from tarviz.tools.field_selection import Pick, key_template, picks, substitution
+from tests.commands.conftest import names, plain
 from tests.read.tars import END, member, pax
 
 
@@ -77,3 +83,85 @@ class TestWritten:
 
         assert ["a", "b"] == [key for key, _ in self.written(tmp_path)]
         assert ["c"] == [fault.key for fault in made.report.skipped]
+
+    def test_a_record_of_which_nothing_is_left_is_an_error_or_left_out(self, make: Callable[..., Path], tmp_path: Path):
+        path = make(self.DATA[:-1024] + member("c.cls", b"ccls") + END)
+        with pytest.raises(DataError, match=r'record "c".*nothing is left of the record when its fields are dropped'):
+            cat(str(path), tmp_path / "out.tar", drop="cls txt")
+        made = cat(str(path), tmp_path / "out.tar", drop="cls txt", on_error="skip")
+
+        assert [(key, {ext: f"{key}{ext}".encode() for ext in ("jpg", "json")}) for key in "ab"] == self.written(tmp_path)
+        assert ["c"] == [fault.key for fault in made.report.skipped]
+
+    def test_what_stands_before_a_name_is_no_part_of_its_ending(self, make: Callable[..., Path], tmp_path: Path):
+        cat(str(make(member("././t/a.JPG", b"1") + END)), tmp_path / "out.tar", key="{base}-{n}")
+
+        assert [b"a-0.JPG"] == names(tmp_path / "out.tar")
+
+    def test_large_payloads_go_under_new_names_from_where_they_lie(self, make: Callable[..., Path], tmp_path: Path):
+        content = numbered(3, payload=b"\xff" * 70_001)
+        cat(str(make(content)), tmp_path / "out.tar", key="k{n}")
+
+        assert [(f"k{at}", fields) for at, (_, fields) in enumerate(content)] == plain(tmp_path / "out.tar")
+
+    @pytest.mark.parametrize(
+        ("word", "expected"), [(b"00000000000\0", 0o644), (b"0100640\0", 0o640), (b"0007777\0", 0o7777), (b"zzzzzzz\0", 0o644)]
+    )
+    def test_a_member_keeps_its_rights_where_it_has_some(self, make: Callable[..., Path], tmp_path: Path, word: bytes, expected: int):
+        head = bytearray(member("a.jpg", b"1"))
+        head[100:108] = word[:8].ljust(8, b"\0")
+        head[148:156] = b" " * 8
+        head[148:156] = b"%06o\0 " % sum(head[:512])
+        cat(str(make(bytes(head) + END)), tmp_path / "out.tar", key="b", strict=False)
+
+        with tarfile.open(tmp_path / "out.tar") as tar:
+            assert [("b.jpg", expected, 0)] == [(each.name, each.mode, each.mtime) for each in tar]
+
+
+class TestOneByOne:
+    """Records that come out of a shuffle's buffer, chosen by number and written some at a time."""
+
+    @pytest.mark.parametrize("payload", [b"x", b"\xff" * 70_000], ids=["tiny", "large"])
+    @pytest.mark.parametrize(
+        ("choice", "part"),
+        [
+            ({}, slice(None)),
+            ({"count": 3}, slice(3)),
+            ({"skip": 5}, slice(5, None)),
+            ({"skip": 2, "count": 9}, slice(2, 11)),
+            ({"slice": "1:12:4"}, slice(1, 12, 4)),
+            ({"slice": "::3"}, slice(None, None, 3)),
+            ({"count": 0}, slice(0)),
+        ],
+    )
+    def test_a_choice_is_of_the_order_drawn(
+        self, make: Callable[..., Path], tmp_path: Path, payload: bytes, choice: dict[str, Any], part: slice
+    ):
+        path = make(numbered(14, payload=payload))
+        cat(path, tmp_path / "all.tar", shuffle=6, seed=3)
+        made = cat(path, tmp_path / "some.tar", shuffle=6, seed=3, **choice)
+
+        whole = plain(tmp_path / "all.tar")
+        assert sorted(whole) == numbered(14, payload=payload) != whole
+        assert whole[part] == plain(tmp_path / "some.tar")
+        assert len(whole[part]) == made.records
+
+    def test_more_than_are_held_at_once(self, make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(field_selection, "_TOGETHER", 4)
+        path = make(numbered(30))
+        made = cat(path, tmp_path / "o.tar", shuffle=1, seed=1)
+
+        assert numbered(30) == sorted(plain(tmp_path / "o.tar"))
+        assert (30, (tmp_path / "o.tar").stat().st_size) == (made.records, made.bytes)
+
+    def test_nothing_is_read_behind_the_last_one_wanted(self, make: Callable[..., Path], tmp_path: Path):
+        paths = [str(make(numbered(9, prefix=name), f"{name}.tar")) for name in "ab"]
+        random.Random(5).shuffle(order := list(paths))
+        Path(order[1]).write_bytes(b"no tar at all" * 100)
+
+        assert 2 == cat(paths, tmp_path / "o.tar", shuffle=1, seed=5, count=2).records
+
+    def test_neighbours_of_one_key_are_warned_of(self, make: Callable[..., Path], tmp_path: Path):
+        paths = [make([("k", {"a": b"1"})]), make([("k", {"b": b"2"})], "b.tar")]
+
+        assert {"W_MERGED_RECORD": 1} == cat(paths, tmp_path / "o.tar", shuffle=1).report.counts()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
 import pytest
 
@@ -30,11 +33,12 @@ def test_it_gets_its_environment_and_no_input(capfd: pytest.CaptureFixture[str])
     assert ("", "hello\n") == capfd.readouterr()  # what it prints is no result of ours
 
 
-@pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
-def test_killing_ends_what_it_started_too(trap: str):
-    running = subprocess.Popen(
-        ["sh", "-c", f"{trap}sh -c '{trap}echo $$; sleep 100 & wait; sleep 100'; sleep 100"], stdout=subprocess.PIPE, start_new_session=True
-    )
+@pytest.mark.parametrize(
+    ("outer", "inner"), [("", ""), ("trap '' TERM; ", ""), ("", 'trap "" TERM; ')], ids=["polite", "all ignore it", "the inner ignores it"]
+)
+def test_killing_ends_what_it_started_too(outer: str, inner: str):
+    command = f"{outer}sh -c '{inner}echo $$; sleep 100 & wait; sleep 100'; sleep 100"
+    running = subprocess.Popen(["sh", "-c", command], stdout=subprocess.PIPE, start_new_session=True)
     assert running.stdout is not None
     child = int(running.stdout.readline())
     process.kill(running, patience=0.1)
@@ -50,6 +54,58 @@ def alive(pid: int) -> bool:
             return file.read().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def test_an_interrupt_ends_the_command(tmp_path: Path):
+    said = tmp_path / "pid"
+
+    def interrupt() -> None:
+        wait_until(lambda: said.exists() and said.read_text().endswith("\n"))
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before, other = signal.signal(signal.SIGUSR1, interrupted), threading.Thread(target=interrupt)
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            process.run(["sh", "-c", f"echo $$ > {said}; sleep 100"])
+    finally:
+        other.join()
+        signal.signal(signal.SIGUSR1, before)
+
+    wait_until(lambda: not alive(int(said.read_text())))
+
+
+@pytest.mark.parametrize("stderr", [None, io.StringIO()], ids=["none", "no file"])
+def test_what_commands_print_goes_nowhere_without_a_standard_error(stderr: io.StringIO | None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "stderr", stderr)
+
+    assert subprocess.DEVNULL == process.messages()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_is_an_exit_and_what_was_set_before_comes_back(number: signal.Signals):
+    before = signal.getsignal(number)
+    with pytest.raises(SystemExit) as caught, process.ended_by_signals():
+        signal.raise_signal(number)
+
+    assert (128 + number, before) == (caught.value.code, signal.getsignal(number))
+
+
+def test_threads_set_no_signals():
+    found: list[object] = []
+
+    def work() -> None:
+        with process.ended_by_signals():
+            found.append(signal.getsignal(signal.SIGTERM))
+
+    other = threading.Thread(target=work)
+    other.start()
+    other.join()
+
+    assert [signal.getsignal(signal.SIGTERM)] == found
 
 
 def test_sigterm_ends_the_work_as_an_interrupt_does():

@@ -137,11 +137,11 @@ def _converted(
     total = sum(source.entry["size"] or 0 for source in sources)
     with (
         verb_base.progress(total or None, "bytes", label="convert") as bar,
-        shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as heard,
+        shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as table,
     ):
         count = processes(workers, sources, settings.names, engine)
-        plan = engines.EnginePlan(count, tick=bar.add, heard=heard, address=address)
-        work = Conversion(recipe, settings, sources, (engine, plan), heard.cut)
+        plan = engines.EnginePlan(count, tick=bar.add, heard=table.heard, address=address)
+        work = Conversion(recipe, settings, sources, (engine, plan), table.cut)
         return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
 
 
@@ -188,19 +188,6 @@ def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) ->
     return Converted([], progress.report, {"shards": len(shards), "outputs": outputs, "more": more, "features": features})
 
 
-_PAIRS = {"--types": "--types cls=int64,jpg=bytes", "--select": "--select image=jpg,label=cls"}
-
-
-def _pairs(texts: Sequence[str], option: str) -> dict[str, Any]:
-    pairs: dict[str, Any] = {}  # kinds of features are checked where they are used
-    for part in ",".join(texts).split(","):
-        name, mark, value = part.partition("=")
-        if not (name.strip() and mark and value.strip()):
-            raise UsageError(f"{option} {part!r} is not a NAME=VALUE.", hint=f"For example {_PAIRS[option]}.")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
 def _selected(text: str | None) -> Any:
     """A selection as it is typed: `jpg,cls`, `image=jpg,label=cls`, or Python."""
     if text is None:
@@ -208,7 +195,7 @@ def _selected(text: str | None) -> Any:
     if text.lstrip().startswith(("(", "[", "{", "Select")):
         return Pipeline.of(f'Pipeline("-", select={text})').select
     names = [part.strip() for part in text.split(",")]
-    return _pairs([text], "--select") if "=" in text else tuple(names)
+    return verb_base.pairs([text], "--select", "image=jpg,label=cls") if "=" in text else tuple(names)
 
 
 @verb_base.verb(
@@ -266,7 +253,7 @@ def command(
         result = convert(
             shards,
             out,
-            types=_pairs(types, "--types") if types else None,
+            types=verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None,
             select=_selected(select),
             num_workers="auto" if workers is None else workers,
             strict=strict is not False,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tarviz import selection
 from tarviz.engines import Tick
 from tarviz.formats import example, example_fields, tfrecord
+from tarviz.formats.features import checked
 from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import URL, Block
 from tarviz.ops import Chain, draws, unpack
@@ -73,7 +74,7 @@ class Recipe:
     record_to_example: Callable[[dict[str, Any]], Any] | None = None
 
     def __post_init__(self) -> None:
-        example.kind_of("", self.types)
+        checked(self.types)
         if not isinstance(self.select, selection.SelectAll):
             self.leaves()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from tarviz.model.config import format_size
 from tarviz.model.types import Record
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import records
+from tarviz.samples.scenes import encoded
 
 if TYPE_CHECKING:
     from tarviz.commands.demo import Demo
@@ -54,7 +54,7 @@ def _shards(demo: Demo) -> str:
     rows = [
         (Path(shard.url).name, f"{shard.records:,}", format_size(shard.bytes or 0), " ".join(shard.fields)) for shard in demo.listing.shards
     ]
-    sheet = "".join(html_page.sheet((_photo(record) for record in show(demo.photos, count=12).records), width=158))
+    sheet = html_page.sheet(_photo(record) for record in show(demo.photos, count=12).records)
     return (
         "<h2>The shards</h2><p>A shard is a tar. Files that share a name before the first dot are one record: "
         "<code>photo/n00000003.jpg</code>, <code>photo/n00000003.cls</code>, …</p>"
@@ -65,7 +65,7 @@ def _shards(demo: Demo) -> str:
 def _photo(record: Record) -> str:
     from tarviz import viewers
 
-    shown = viewers.tile(record["jpg"], viewers.Meta("jpg", record.key, record.shard), 316)
+    shown = viewers.tile(record["jpg"], viewers.Meta("jpg", record.key, record.shard), html_page.TILE * 2)
     return html_page.tile(shown, title=record.key, lines=[bytes(record["txt"]).decode()])
 
 
@@ -75,23 +75,18 @@ def _steps(demo: Demo) -> str:
     tiles = []
     for step in chain.trace(record, seed=3):
         lines = [str(step.feature), *([step.drawn] if step.drawn else []), f"{step.seconds * 1000:.1f} ms"]
-        tiles.append(html_page.tile(_png(step.value), title=str(step.op), lines=lines))
+        tiles.append(html_page.tile(_picture(step.value), title=str(step.op), lines=lines))
     return (
         "<h2>A chain, step by step</h2><p>One photo through an op chain. Random ops draw from seed, epoch and key, so a preview, "
-        f"tf.data and PyTorch see the same picture.</p>{html_page.code(STEPS.replace('|', ' | '))}{html_page.sheet(tiles, width=158)}"
+        f"tf.data and PyTorch see the same picture.</p>{html_page.code(STEPS.replace('|', ' | '))}{html_page.sheet(tiles)}"
     )
 
 
-def _png(picture: np.ndarray[Any, Any]) -> bytes:
-    from PIL import Image
-
-    if picture.dtype != np.uint8:
-        picture = (picture * 255).round().clip(0, 255).astype(np.uint8)
-    out = io.BytesIO()
-    Image.fromarray(picture[..., 0] if picture.shape[-1] == 1 else picture).save(
-        out, "PNG" if picture.shape[-1] == 1 else "JPEG", quality=88
-    )
-    return out.getvalue()
+def _picture(pixels: np.ndarray[Any, Any]) -> bytes:
+    """Pixels uint8, or float from 0 to 1, as a file: grey ones as PNG, small as they are, others as JPEG."""
+    if pixels.dtype != np.uint8:
+        pixels = (pixels * 255).round().clip(0, 255).astype(np.uint8)
+    return encoded(pixels[..., 0], "PNG") if pixels.shape[-1] == 1 else encoded(pixels)
 
 
 def _training(demo: Demo) -> str:
@@ -172,7 +167,7 @@ def _mistakes(demo: Demo) -> str:
         for at in wrong.tolist():
             answer, truth = int(training.answers[at]), int(training.labels[at])
             lines = [f"is {truth}, taken for {answer}", f"{training.chances[at, answer]:.0%} sure"]
-            yield html_page.tile(_png(training.images[at]), title=training.keys[at], lines=lines, small=True)
+            yield html_page.tile(_picture(training.images[at]), title=training.keys[at], lines=lines, small=True)
 
     return (
         f"<h2>What it gets wrong</h2><p>{int((training.answers != training.labels).sum())} of {len(training.labels)} test pictures, "

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tarviz.widgets.panes.overlays import Overlays
 
 TEXT_COUNT, SHEET_COUNT = 5, 60
-_TILE = 148
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Shown(verb_base.Result):
         from tarviz.widgets.panes.overlays import Overlays
 
         overlays = Overlays()
-        return html_page.sheet((_tile(record, self.fields, overlays) for record in self.records), width=_TILE) + notes
+        return html_page.sheet(_tile(record, self.fields, overlays) for record in self.records) + notes
 
     def to_html(self) -> str:
         """The contact sheet as a page of its own: no script, nothing loaded from elsewhere, light and dark."""
@@ -149,7 +148,7 @@ def _tile(record: Record, fields: frozenset[str] | None, overlays: Overlays) -> 
 
     blobs = {ext: bytes(record[ext]) for ext in shown_fields(record, fields)}
     plan = thumbnails.planned({ext: len(blob) for ext, blob in blobs.items()}, "", overlays)
-    tile = thumbnails.made_of(plan, blobs, overlays, _TILE * 2, key=record.key, shard=record.shard)
+    tile = thumbnails.made_of(plan, blobs, overlays, html_page.TILE * 2, key=record.key, shard=record.shard)
     shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.reason or tile.text or "no fields"
     drawn = () if tile.reason else plan.fields
     lines = [f"{ext}: {shortened(summary(record, ext), 56)}" for ext in blobs if ext not in drawn]
@@ -161,7 +160,7 @@ def _tile(record: Record, fields: frozenset[str] | None, overlays: Overlays) -> 
 
 def _small(picture: bytes) -> bool:
     """Whether a PNG tile has so few pixels that they should be seen as squares."""
-    return picture[:4] == b"\x89PNG" and max(int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])) <= _TILE // 2
+    return picture[:4] == b"\x89PNG" and max(int.from_bytes(picture[16:20]), int.from_bytes(picture[20:24])) <= html_page.TILE // 2
 
 
 @verb_base.verb(

@@ -159,7 +159,7 @@ def sheet(shown: Shown) -> bytes:
         picture = Image.open(io.BytesIO(tile)).convert("RGBA")
         page.paste(picture, (x + (_TILE - picture.width) // 2, y + (_TILE - picture.height) // 2), picture)
         name = "".join(char if " " <= char <= "~" else "?" for char in key)
-        draw.text((x, y + _TILE), name if len(name) <= 26 else f"…{name[-25:]}".replace("…", ".."), fill="black", font=font)
+        draw.text((x, y + _TILE), name if len(name) <= 26 else f"..{name[-25:]}", fill="black", font=font)
     out = io.BytesIO()
     page.save(out, "PNG")
     return out.getvalue()

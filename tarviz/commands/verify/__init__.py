@@ -13,7 +13,7 @@ from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.verify.checks import check_tar, check_tfrecord
 from tarviz.commands.verify.verified import Verified as Verified
-from tarviz.formats.features import Kind
+from tarviz.formats.features import Kind, checked
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read import stream as read_stream
@@ -49,7 +49,7 @@ def verify(
     (`"local"`, `"ray"`) at `address`.
     """
     options = read_stream.with_changes(read_stream.ReadOptions(strict=False, on_error="skip"), reading_options)
-    types = None if examples is False else {} if examples is True else examples
+    types = None if examples is False else checked({} if examples is True else examples)
     result = Verified()
     targets = read_stream.shards(urls)
     if "-" not in targets and (engines.travels(engine) or (jobs is not None and len(targets) > 1)):
@@ -58,42 +58,44 @@ def verify(
         job = _Job({"deep": deep, "examples": examples, "format": format, **reading_options})
         with (
             verb_base.progress(len(targets), "shards") as bar,
-            shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as heard,
+            shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as table,
         ):
-            for found in engines.each(engine, job, targets, jobs=jobs, address=address, heard=heard):
+            for found in engines.each(engine, job, targets, jobs=jobs, address=address, heard=table.heard):
                 result.merge(found)
                 bar.add()
-        if tag:
-            _tag(targets, result, resolved(targets, options))
-        return result
-    options = resolved(targets, options)
-    with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
+    else:
+        options = resolved(targets, options)
+        with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
 
-        def check(url: URL, look: Callable[[], None]) -> Verified:
-            own = Verified(shards=1)
-            bar.add(0, label=redact(url))
+            def check(url: URL, look: Callable[[], None]) -> Verified:
+                own = Verified(shards=1)
+                bar.add(0, label=redact(url))
 
-            def tick(count: int) -> None:
-                look()
-                bar.add(count)
+                def tick(count: int) -> None:
+                    look()
+                    bar.add(count)
 
-            if format == "tfrecord" if format else is_tfrecord(url):
-                check_tfrecord(url, own, types, tick)
-            else:
-                check_tar(url, options, own, deep, tick)
-            return own
+                if _is_tfrecord(url, format):
+                    check_tfrecord(url, own, types, tick)
+                else:
+                    check_tar(url, options, own, deep, tick)
+                return own
 
-        for own in several(targets, check):
-            result.merge(own)
+            for own in several(targets, check):
+                result.merge(own)
     if tag:
         _tag(targets, result, options)
     if not repair:
         return result
-    if any(format == "tfrecord" if format else is_tfrecord(url) for url in targets):
+    if any(_is_tfrecord(url, format) for url in targets):
         raise UsageError("only tars can be repaired, no TFRecord files.", hint="tarviz convert --on-error skip writes what can be read.")
     from tarviz.commands.verify.repair import repair as save
 
     return save(targets, output, result, options)
+
+
+def _is_tfrecord(url: URL, format: str | None) -> bool:
+    return format == "tfrecord" if format else is_tfrecord(url)
 
 
 def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions) -> None:
@@ -141,19 +143,5 @@ def command(urls: tuple[str, ...], as_json: bool, strict: bool | None, examples:
     Goes on after damage, so that all of it is listed: code, shard, record, member, byte offset. Exit code 0: clean; 1: warnings;
     2: faults.
     """
-    return verb_base.emit(verify(urls, strict=bool(strict), examples=_types(types) if types else examples, **options), as_json)
-
-
-def _types(text: str) -> dict[str, Any]:
-    """`"cls=int64,jpg=bytes"` as a mapping.
-
-    >>> _types("cls=int64,jpg=bytes")
-    {'cls': 'int64', 'jpg': 'bytes'}
-    """
-    parts = [each.partition("=") for each in text.split(",")]
-    for name, _, kind in parts:
-        if not name or kind not in ("bytes", "int64", "float"):
-            raise UsageError(
-                f"--types {text!r}: {name!r} is to hold {kind!r}.", hint="Write NAME=KIND with KIND one of bytes, int64, float."
-            )
-    return {name: kind for name, _, kind in parts}
+    kinds = verb_base.pairs([types], "--types", "cls=int64,jpg=bytes") if types else examples
+    return verb_base.emit(verify(urls, strict=bool(strict), examples=kinds, **options), as_json)

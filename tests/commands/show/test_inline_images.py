@@ -14,6 +14,7 @@ from PIL import Image
 
 from tarviz.commands.show import inline_images, show
 from tests.conftest import DATA
+from tests.widgets.conftest import png, tar
 
 PICTURE = np.zeros((20, 30, 3), np.uint8)
 PICTURE[:10, :, 0] = 255
@@ -150,3 +151,54 @@ class TestShow:
 
         assert b"\x1b" not in shown
         assert b"RGB JPEG" in shown
+
+
+class TestSheet:
+    def test_pictures_stand_in_the_middle_of_their_places(self, tmp_path: Path):
+        """Eight in a row, each 160 pixels wide with 8 between, 14 below for the key."""
+        colours = [(250, 20 * at, 10) for at in range(9)]
+        sizes = [(320, 160) if at % 2 else (80, 160) for at in range(9)]
+        path = tar(tmp_path / "a.tar", [(f"k{at}", {"png": png(colours[at], sizes[at])}) for at in range(9)])
+        sheet = Image.open(io.BytesIO(inline_images.sheet(show(str(path), count=9))))
+
+        assert ((8 * 168 + 8, 2 * 182 + 8), "RGB") == (sheet.size, sheet.mode)
+        for at in range(9):
+            x, y = 8 + at % 8 * 168, 8 + at // 8 * 182
+            box = (x, y + 40, x + 159, y + 119) if at % 2 else (x + 40, y, x + 119, y + 159)
+            corners = [sheet.getpixel(place) for place in (box[:2], box[2:], (box[0], box[3]), (box[2], box[1]))]
+            outside = [sheet.getpixel(place) for place in ((box[0] - 1, y + 80), (box[2] + 1, y + 80), (x + 80, y - 1))]
+            assert all(max(abs(a - b) for a, b in zip(corner, colours[at], strict=True)) < 12 for corner in corners)
+            assert [(255, 255, 255)] * 3 == outside
+            assert np.asarray(sheet)[y + 160 : y + 174, x : x + 160].min() < 99  # the key
+
+    def test_one_picture_and_none(self, tmp_path: Path):
+        one = tar(tmp_path / "a.tar", [("k", {"png": png()})])
+        none = tar(tmp_path / "b.tar", [("k", {"txt": b""})])
+
+        assert [(176, 190), (176, 190)] == [Image.open(io.BytesIO(inline_images.sheet(show(str(path))))).size for path in (one, none)]
+
+    @pytest.mark.parametrize(("key", "same"), [("x" * 26, "x" * 26), ("y" * 3 + "x" * 25, "z" * 3 + "x" * 25), ("é", "?")])
+    def test_a_key_is_written_as_far_as_there_is_room(self, tmp_path: Path, key: str, same: str):
+        def written(name: str) -> bytes:
+            path = tar(tmp_path / "a.tar", [(name, {"png": png()})])
+            return inline_images.sheet(show(str(path)))
+
+        assert written(key) == written(same) != written("other")
+
+
+def test_an_illustrated_result_is_the_result(tmp_path: Path):
+    shown = show(str(tar(tmp_path / "a.tar", [("k", {"png": png(), "txt": b"t"})])))
+    made = inline_images.Illustrated(shown, "iterm2")
+
+    text, picture = made.lines()
+    assert text == str(shown)
+    assert f"{text}\n{picture}" == str(made)
+    assert (shown.exit_code, shown.to_dict()) == (made.exit_code, made.to_dict())
+
+
+def test_a_terminal_is_told_by_its_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+
+    assert ["kitty", None] == [inline_images.protocol("auto", {"TERM": term}) for term in ("xterm-kitty", "xterm")]
+    monkeypatch.setattr("sys.stdout", None)
+    assert inline_images.protocol("auto", {"TERM": "xterm-kitty"}) is None

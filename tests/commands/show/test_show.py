@@ -190,3 +190,110 @@ class TestTheSheet:
         assert "<!doctype html>" in result.to_html()
         assert str(result)
         json.dumps(result.to_dict())
+
+
+class TestTiles:
+    @pytest.mark.parametrize(("size", "small"), [((74, 74), True), ((75, 20), False), ((20, 75), False), ((10, 74), True)])
+    def test_a_few_pixels_are_shown_as_squares(self, tmp_path: Path, size: tuple[int, int], small: bool):
+        page = show(str(tar(tmp_path / "a.tar", [("k", {"png": png((9, 99, 9), size)})]))).to_html()
+
+        assert small == ('<img class="small" alt="k"' in page)
+
+    def test_a_tile_is_twice_as_large_as_it_is_shown(self, tmp_path: Path):
+        page = show(str(tar(tmp_path / "a.tar", [("k", {"png": png((9, 99, 9), (1000, 500))})]))).to_html()
+
+        assert '<div class="sheet" style="--tile: 148px">' in page
+        (data,) = re.findall(r'src="data:image/\w+;base64,([^"]+)"', page)
+        assert (296, 148) == Image.open(io.BytesIO(base64.b64decode(data))).size
+
+    def test_fields_that_no_picture_shows_are_lines_below_it(self, tmp_path: Path):
+        fields = {"png": png(), "txt": b"t" * 99, **{f"{name}.cls": b"%d" % at for at, name in enumerate("abcdefg")}}
+        html = show(str(tar(tmp_path / "a.tar", [("k", fields)])))._repr_mimebundle_()["text/html"]
+
+        lines = re.search(r"<figcaption><b>k</b>(.*?)</figcaption>", html)[1].split("<br>")  # type: ignore[index]
+        assert [f"txt: {'t' * 55}…", *(f"{name}.cls: {at}" for at, name in enumerate("abcde")), ""] == lines
+
+    def test_only_the_fields_asked_for_are_shown(self, tmp_path: Path):
+        path = str(tar(tmp_path / "a.tar", [("k", {"png": png(), "txt": b"hello", "cls": b"1"})]))
+        for fields in ("txt cls", "TXT,cls", "txt;cls"):
+            shown = show(path, fields=fields)
+
+            assert "<img" not in shown.to_html()
+            assert ["txt", "cls"] == list(shown.to_dict()["records"][0]["fields"])
+
+    def test_what_may_be_incomplete_is_said_below_it(self):
+        assert "may be incomplete<br>" in show(str(TARS / "B13-trunc-inside-record.tar")).to_html()
+
+
+class TestWhole:
+    @pytest.fixture
+    def shards(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "60")
+        for name in "abcde":
+            tar(tmp_path / f"{name}.tar", [(f"{name}{at}", {"txt": b"hello\nyou", "b.cls": b"7"}) for at in range(2)])
+        return [f"{name}.tar" for name in "abcde"]
+
+    def test_text_and_data(self, shards: list[str]):
+        found = show(shards, count=3)
+
+        assert [
+            "a.tar  record 0  a0",
+            "  txt    9 B  hello you",
+            "  b.cls  1 B  7",
+            "a.tar  record 1  a1",
+            "  txt    9 B  hello you",
+            "  b.cls  1 B  7",
+            "b.tar  record 0  b0",
+            "  txt    9 B  hello you",
+            "  b.cls  1 B  7",
+        ] == str(found).splitlines()
+        assert {
+            "records": [
+                {
+                    "shard": f"{name}.tar",
+                    "index": at,
+                    "key": f"{name}{at}",
+                    "pending": False,
+                    "fields": {"txt": {"size": 9, "shows": "hello you"}, "b.cls": {"size": 1, "shows": "7"}},
+                }
+                for name, at in (("a", 0), ("a", 1), ("b", 0))
+            ],
+            "faults": [],
+            "warnings": [],
+        } == found.to_dict()
+
+    def test_the_head_of_a_page_names_four_shards(self, shards: list[str]):
+        heads = [show(some, count=99).to_html() for some in (shards[:1], shards[:4], shards)]
+
+        assert '<h1>a.tar</h1><p class="soft">2 records of a.tar</p>' in heads[0]
+        assert '<h1>4 shards</h1><p class="soft">8 records of a.tar, b.tar, c.tar, d.tar</p>' in heads[1]
+        assert '<h1>5 shards</h1><p class="soft">10 records of a.tar, b.tar, c.tar, d.tar, …</p>' in heads[2]
+
+    def test_a_page_and_a_sheet_are_written_together(self, shards: list[str], capsys: pytest.CaptureFixture[str]):
+        assert 0 == cli.main(["show", "--html", "o.html", "--png", "o.png", *shards])
+
+        assert "10 records in o.html and o.png\n" == capsys.readouterr().out
+        assert "PNG" == Image.open("o.png").format
+
+    @pytest.mark.parametrize(("words", "count"), [([], 5), (["-n", "7"], 7), (["--png", "o.png"], 10)])
+    def test_so_many_are_shown(self, shards: list[str], capsys: pytest.CaptureFixture[str], words: list[str], count: int):
+        assert 0 == cli.main(["show", "--json", *words, *shards])
+
+        assert count == len(json.loads(capsys.readouterr().out)["records"])
+
+
+def test_the_first_record_of_a_key_and_those_nearest_to_it(tmp_path: Path):
+    pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+    for name, turns in (("a", (0.0, 3.0, 1.0)), ("b", (0.1, 2.0, 0.5))):
+        tar(tmp_path / f"{name}.tar", [(f"{name}{at}" if at else "k", {"npy": vector(turn)}) for at, turn in enumerate(turns)])
+    found = show([str(tmp_path / "a.tar"), str(tmp_path / "b.tar")], like="k", count=3)
+
+    assert (3, "k", 0) == (len(found.records), found.records[0].key, found.exit_code)
+    assert ["a.tar", "b2"] == [found.records[0].shard.rpartition("/")[2], found.records[-1].key]
+
+
+def vector(turn: float) -> bytes:
+    out = io.BytesIO()
+    np.save(out, np.array([np.cos(turn), np.sin(turn)], np.float32))
+    return out.getvalue()

@@ -11,7 +11,9 @@ import pytest
 
 from tarviz.commands.verify import repair as verify_repair
 from tarviz.commands.verify import verify
+from tarviz.commands.verify.verified import Verified
 from tarviz.model.errors import UsageError
+from tarviz.read.stream import ReadOptions
 from tarviz.testing.strategies import numbered, shard
 from tests.commands.conftest import listed, plain
 from tests.conftest import DATA
@@ -119,3 +121,28 @@ class TestShell:
         make(numbered(1))
 
         assert b"Save it to a file first" in bash("tarviz verify --repair - < a.tar").stderr
+
+
+def test_the_whole_of_a_repair(make: Make, monkeypatch: pytest.MonkeyPatch):
+    make(shard(numbered(3))[:3000], "b.tar")
+    make(numbered(2), "a.tar")
+    monkeypatch.chdir(make(b"", "empty").parent)
+    result = verify(["a.tar", "b.tar"], repair=True)
+
+    assert [("b.tar", "b.repaired.tar", 1, 3072 + 1024 - 512)] == list(result.written)  # type: ignore[attr-defined]
+    *found, saved = str(result).splitlines()
+    assert "b.tar → b.repaired.tar: 1 record, 3.58 kB" == saved
+    assert "3 records in 2 files: E_TRUNCATED ×1, W_PENDING ×1" == found[-1]
+    assert [{"shard": "b.tar", "output": "b.repaired.tar", "records": 1, "bytes": 3584}] == result.to_dict()["written"]
+    assert set(verify("b.tar").to_dict()) | {"written"} == set(result.to_dict())
+
+
+def test_standard_input_cannot_be_read_twice():
+    with pytest.raises(UsageError, match="Save it to a file first"):
+        verify_repair.repair([verify_repair.URL("-")], None, Verified(), ReadOptions())
+
+
+@pytest.mark.parametrize(("jobs", "expected"), [({"jobs": 1}, "one process")])
+def test_a_repair_is_not_spread(make: Make, jobs: Any, expected: str):
+    with pytest.raises(UsageError, match=expected):
+        verify([make(numbered(1)), make(numbered(1), "b.tar")], repair=True, **jobs)

@@ -14,9 +14,12 @@ import pytest
 
 import tarviz
 from tarviz import cli
-from tarviz.commands.verify import verify
-from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.commands.verify import verified, verify
+from tarviz.commands.verify.verified import Verified
+from tarviz.formats import example, tfrecord
+from tarviz.model.errors import Fault, NotFoundError, UsageError
 from tarviz.outputs import TAR_END, tar_member
+from tarviz.testing.strategies import numbered
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
@@ -248,3 +251,88 @@ class TestTheShell:
     def test_a_wrong_kind_is_refused(self):
         with pytest.raises(UsageError, match="bytes, int64, float"):
             cli.invoke(["verify", "--types", "id=int", "x"])
+
+
+class TestJobs:
+    @pytest.fixture
+    def shards(self, make: Any) -> list[str]:
+        """Three shards: one clean, one with a picture that is none, one that ends early."""
+        bad = b"".join(b"".join(tar_member(f"k{at}.png", b"no picture")) for at in range(2)) + TAR_END
+        clean = [(f"k{at}", {"txt": b"a", "cls": b"1"}) for at in range(3)]
+        return [str(make(clean, "a.tar")), str(make(bad, "b.tar")), str(make(bad[:-1500], "c.tar"))]
+
+    def test_they_find_what_one_process_finds(self, shards: list[str]):
+        alone, spread = verify(shards, deep=True), verify(shards, deep=True, jobs=1)
+
+        assert alone.to_dict() == spread.to_dict()
+        assert (3, 3, 2) == (spread.shards, len({found["shard"] for found in alone.faults}) + 1, spread.exit_code)
+
+    def test_records_with_faults_are_tagged_whoever_found_them(self, shards: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+        pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
+        for name, options in (("1", {}), ("2", {"jobs": 1})):
+            monkeypatch.setenv("TARVIZ_TAGS", str(tmp_path / name))
+            verify(shards, deep=True, tag=True, **options)
+
+            assert {"bad": 2} == tarviz.table(shards[:2]).tags.counts()
+
+    def test_standard_input_and_one_shard_are_read_here(self, make: Any):
+        path = make(numbered(3))
+
+        assert (3, 1) == ((found := verify(path, jobs=2)).records, found.shards)
+
+
+class TestListed:
+    def test_the_whole_of_it(self, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        make(b"".join(tar_member("<k>.png", b"no picture")) + b"".join(tar_member("README", b"")) + TAR_END)
+        found = verify("a.tar", deep=True)
+
+        (fault,), (warning,) = found.faults, found.warnings
+        assert ("a.tar", "<k>", "<k>.png", 0) == (fault["shard"], fault["record"], fault["member"], fault["offset"])
+        assert ("W_NO_KEY", "README", 1024) == (warning["code"], warning["member"], warning["offset"])
+        lines = str(found).splitlines()
+        assert f"{fault['code']} a.tar, record '<k>', member '<k>.png' at byte 0: {fault['message']}" == lines[0].partition(" Hint: ")[0]
+        assert [f"W_NO_KEY a.tar, member 'README' at byte 1024: {warning['message']}"] == lines[1:-1]
+        assert f"1 record in 1 file: {fault['code']} ×1, W_NO_KEY ×1" == lines[-1]
+        html = found._repr_mimebundle_()["text/html"]
+        assert f'<p class="bad">1 record in 1 file: {fault["code"]} ×1, W_NO_KEY ×1</p><div class="findings"><table>' in html
+        assert "<th>code</th><th>shard</th><th>record</th><th>member</th><th class=right>offset</th><th>message</th>" in html
+        assert "<td>W_NO_KEY</td><td>a.tar</td><td></td><td>README</td><td class=right>1024</td>" in html
+
+    def test_what_is_clean_has_no_list(self, make: Any):
+        found = verify([make(numbered(1)), make(numbered(1200), "b.tar")])
+
+        assert "1,201 records in 2 files: no fault found" == str(found)
+        assert '<p class="good">1,201 records in 2 files: no fault found</p></div>' in found._repr_mimebundle_()["text/html"]
+
+    def test_beyond_so_many_findings_are_counted(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(verified, "MAX_KEPT", 3)
+        found, other = Verified(), Verified(2, 30, 1)
+        for at in range(5):
+            found.add(Fault("E_SCHEMA", "odd.", "a.tar", f"k{at}"))
+            other.add(Fault("W_NO_KEY", "odd.", "b.tar", member=f"m{at}"))
+        found.merge(other)
+
+        assert (["k0", "k1", "k2"], ["m0", "m1", "m2"]) == (
+            [each["record"] for each in found.faults],
+            [each["member"] for each in found.warnings],
+        )
+        assert {"E_SCHEMA": 5, "W_NO_KEY": 5} == found.counts
+        assert (2, 30, 1) == (found.records, found.bytes, found.shards)
+        found.merge(found)
+        assert (3, 3, 10) == (len(found.faults), len(found.warnings), found.counts["E_SCHEMA"])
+
+
+class TestExamples:
+    def test_features_that_differ_from_those_of_the_first_record_are_named(self, tmp_path: Path):
+        path = tmp_path / "x.tfrecord"
+        records = [{"a": 1, "b": [0.5]}, {"a": 2}, {"a": b"x"}]
+        path.write_bytes(b"".join(tfrecord.frame([*(example.encode(each) for each in records), b"\x12\0"]).buffers()))
+        found = verify(path, examples=True)
+
+        assert [("E_SCHEMA", 2, "a"), ("E_BAD_EXAMPLE", 3, None)] == [
+            (each["code"], each["records_before"], each.get("member")) for each in found.faults
+        ]
+        assert "the feature 'a' holds bytes, not int64." == found.faults[0]["message"]
+        assert (4, path.stat().st_size) == (found.records, found.bytes)
+        assert [0] == [each["records_before"] for each in verify(path, examples={"b": "int64"}).faults][:1]
