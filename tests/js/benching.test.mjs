@@ -30,7 +30,7 @@ const sent = (points) => {
 
 /** The page, `answers` by the name of what it asks: a message, or a fault. */
 function benching(poll = {}, { answers = {}, state, ...more } = {}) {
-  const [asked, states] = [[], []];
+  const [asked, states, cancelled] = [[], [], []];
   let heard = () => {};
   const model = {
     get: (name) =>
@@ -43,6 +43,7 @@ function benching(poll = {}, { answers = {}, state, ...more } = {}) {
     off: () => {},
     send: (content) => {
       if (content.k === "tvz:state") states.push(content.state);
+      if (content.k === "tvz:cancel") cancelled.push(content.id);
       if (content.k !== "tvz:req") return;
       asked.push([content.name, content.msg]);
       const { buffers = [], ...answer } = answers[content.name] ?? {};
@@ -59,6 +60,7 @@ function benching(poll = {}, { answers = {}, state, ...more } = {}) {
     root,
     asked,
     states,
+    cancelled,
     button,
     answers,
     find: (selector) => root.querySelector(selector),
@@ -84,6 +86,10 @@ test("what was measured: its verdict, and what can be done now", () => {
   );
   assert.deepEqual(["tarviz bench of t.tar", "1", 0], [root.getAttribute("aria-label"), root.dataset.view, root.tabIndex]);
   assert.ok(!status().classList.contains("tvz-busy"));
+  assert.deepEqual(
+    ["true", "false", "false"],
+    [...root.querySelectorAll("[role=tab]")].map((tab) => tab.getAttribute("aria-selected")),
+  );
   assert.equal("nothing was measured", benching({ verdict: null }).find(".tvz-verdict").textContent);
   assert.equal("reading", benching({ verdict: ["reading", ""] }).find(".tvz-verdict").textContent);
   assert.equal("stopped", benching({ state: "stopped" }).find(".tvz-stop").textContent);
@@ -129,6 +135,30 @@ test("while it runs it is asked for what is new, five times a second, and is sto
   await until(() => page.find(".tvz-stop").textContent === "stopped");
   press(page.root, "s");
   assert.equal(1, page.asked.filter(([name]) => name === "stop").length);
+  press(page.root, "2");
+  click(page.find("canvas"), {}, "pointerleave");
+  await until(() => page.states.length);
+  assert.deepEqual([1, 2], [page.states.length, page.states[0].view], "looking at another part is remembered, drawing is not");
+});
+
+test("each trial has a line of its own; of those before, five stay as ghosts", async () => {
+  let trial = 0;
+  const poll = () => ({ r: { ...SAID, running: true, trial, from: 0 }, buffers: [sent([1, 10, 0, 2, 20, 0])] });
+  const page = benching({ running: true, trial: 0 }, { answers: Object.defineProperty({}, "poll", { get: () => ((trial += 1), poll()) }) });
+  const lines = () => {
+    const { calls } = page.find("canvas").pen;
+    const ghosts = calls.slice(calls.findLastIndex(([name, value]) => name === "globalAlpha" && value === 0.25));
+    return ghosts
+      .slice(
+        0,
+        ghosts.findIndex(([name]) => name === "restore"),
+      )
+      .filter(([name]) => name === "moveTo").length;
+  };
+  assert.equal(0, lines());
+  await until(() => lines() === 1);
+  await until(() => trial > 16);
+  assert.equal(5, lines());
 });
 
 test("it measures again, for as long or three times as long; each time from the beginning", async () => {
@@ -143,6 +173,12 @@ test("it measures again, for as long or three times as long; each time from the 
     page.asked.slice(0, 2),
   );
   await until(() => (click(page.button("longer")), page.asked.some(([name, msg]) => name === "again" && msg.times === 3)));
+
+  const twice = benching({}, { answers: { again: { r: {} }, poll: { r: { ...SAID, trial: 2 } } } });
+  press(twice.root, "a");
+  press(twice.root, "a");
+  await until(() => twice.asked.some(([name]) => name === "poll"));
+  assert.ok(!twice.cancelled.some((id) => id.endsWith("-1")), "the first of two is not taken back: it has begun");
 });
 
 test("the pointer over the line tells the figures of its time, held within it", () => {
@@ -180,6 +216,11 @@ test("a kernel that is gone, an answer that is wrong, one that takes long", asyn
   const wrong = benching({}, { answers: { again: { err: { type: "X", msg: "no", hint: "try", code: "E_X" } } } });
   press(wrong.root, "l");
   await until(() => wrong.status().textContent === "no try");
+  const stopping = benching({ running: true });
+  press(stopping.root, "s");
+  press(stopping.root, "s");
+  await new Promise((go) => setTimeout(go, 20));
+  assert.equal("done in 2 s", stopping.status().textContent, "asked twice is no trouble");
 });
 
 test("the result is copied; keys of a button are its own; what is shown is kept", async () => {

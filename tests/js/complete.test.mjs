@@ -117,3 +117,19 @@ test("a box that was left or is empty is not asked for", async () => {
   const { asked } = await suggested("|");
   assert.deepEqual([], asked);
 });
+
+test("a key that the suggestions take does not reach the box", async () => {
+  const { input } = await suggested("js|");
+  const heard = [];
+  input.addEventListener("keydown", (event) => heard.push(event.key));
+
+  for (const key of ["ArrowDown", "x", "Enter", "Enter"]) press(input, key);
+
+  assert.deepEqual(["x", "Enter"], heard);
+});
+
+test("where no column is wanted it says so", async () => {
+  const { asked } = await suggested("js|");
+
+  assert.deepEqual([["complete", { text: "js", at: 2, label: false }]], asked);
+});

@@ -27,7 +27,11 @@ test("a page of slides is made ready", async () => {
   assert.ok(Math.abs(parseFloat(long.style.height) - 720 / Number(long.style.zoom)) < 0.1);
   assert.equal(fits, fits.querySelector("aside.notes").parentElement);
   assert.equal("", fits.parentElement.style.display);
-  assert.deepEqual([1280, 720, false], [told[0].width, told[0].height, told[0].center]);
+  const size = { width: 1280, height: 720, margin: 0.02, center: false };
+  const quiet = { hash: true, transition: "none", backgroundTransition: "none", slideNumber: "c/t" };
+  const print = { pdfSeparateFragments: false, pdfMaxPagesPerSlide: 1, plugins: [globalThis.RevealNotes] };
+  assert.deepEqual({ ...size, ...quiet, ...print }, told[0]);
+  assert.equal("1280px", place.querySelector(".slides").style.width);
   assert.deepEqual([{ models: {} }, document, false], told[1]);
   assert.equal("ready", document.documentElement.dataset.tarvizDeck);
   place.remove();

@@ -342,7 +342,7 @@ test("film and sound play while the pointer rests on their tile", async () => {
   ends.push(() => end.abort());
   click(film.firstChild, {}, "pointerover");
   await until(() => film.querySelector("video"));
-  assert.ok(film.querySelector("video").muted);
+  assert.ok(film.querySelector("video").muted && film.querySelector("video").loop);
   click(film, {}, "pointerover");
   assert.ok(film.querySelector("video"));
   click(other, {}, "pointerover");

@@ -34,6 +34,15 @@ test("any other request is told that there is no kernel", async () => {
   await assert.rejects(call("search"), (error) => error.fault.code === "no-kernel");
 });
 
+test("a saved picture says that it is one, and asks nothing of anybody", () => {
+  const model = frozenModel(state());
+  assert.equal(true, model.still);
+  let answers = 0;
+  model.on("msg:custom", () => (answers += 1));
+  for (const content of [undefined, { k: "tvz:cancel", id: "1" }, { k: "tvz:state", state: {} }]) model.send(content);
+  return new Promise((go) => setTimeout(go, 5)).then(() => assert.equal(0, answers));
+});
+
 test("saved bytes go back to where they were", () => {
   const back = savedState({
     state: { _pictures: [null], _answers: [["record", {}, {}, [null, null]]] },
@@ -116,8 +125,50 @@ domTest("a page draws the widgets it carries, and says which it cannot", async (
   await until(() => fine.dataset.tarvizDrawn && lost.textContent);
   URL.createObjectURL = createObjectURL;
 
+  assert.equal("tvz-host tvz-auto", fine.shadowRoot.querySelector(".tvz-host").className);
+  document.body.dataset.theme = "dark";
+  await until(() => fine.shadowRoot.querySelector(".tvz-host").className === "tvz-host tvz-dark");
+  delete document.body.dataset.theme;
   assert.equal("here", fine.shadowRoot.querySelector(".tvz-host").textContent);
   assert.equal("true", fine.dataset.tarvizDrawn);
   assert.match(lost.textContent, /This widget could not be drawn/);
+  place.remove();
+});
+
+domTest("a widget is drawn when it is first seen, its module is loaded once", async () => {
+  const watching = [];
+  const { IntersectionObserver } = globalThis;
+  globalThis.IntersectionObserver = class {
+    constructor(told) {
+      this.seen = (target, isIntersecting) => told([{ isIntersecting, target }]);
+      this.left = [];
+      watching.push(this);
+    }
+    observe(target) {
+      (this.watched ??= []).push(target);
+    }
+    unobserve(target) {
+      this.left.push(target);
+    }
+  };
+  const elements = ["a", "a"].map((name) => Object.assign(document.createElement("div"), { className: name }));
+  elements.forEach((one) => (one.dataset.tarvizWidget = "a"));
+  const place = placed(...elements);
+  const { createObjectURL } = URL;
+  let made = 0;
+  URL.createObjectURL = () => ((made += 1), "data:text/javascript,export default { render: ({ el }) => void el.append('drawn') };");
+  const saved = { modules: { m: "" }, styles: { s: ".x {}" }, models: { a: { module: "m", style: "s", state: {} } } };
+  mountAll(saved);
+  const [watch] = watching;
+  assert.deepEqual(elements, watch.watched);
+  watch.seen(elements[0], false);
+  assert.deepEqual([], watch.left);
+  for (const one of elements) watch.seen(one, true);
+  await until(() => elements.every((one) => one.dataset.tarvizDrawn));
+  URL.createObjectURL = createObjectURL;
+  globalThis.IntersectionObserver = IntersectionObserver;
+
+  assert.deepEqual([elements, 1], [watch.left, made]);
+  assert.equal(".x {}", elements[0].shadowRoot.querySelector("style").textContent);
   place.remove();
 });

@@ -399,6 +399,18 @@ domTest("where places lie in the view, and how many pixels a screen has for each
   end();
 });
 
+domTest("a map that has no room yet is one pixel large, and nothing of it is infinite", () => {
+  const { map, end } = scattered();
+  for (const name of ["clientWidth", "clientHeight"]) Object.defineProperty(map.root, name, { value: 0, configurable: true });
+  assert.deepEqual({ scaleX: 1, scaleY: 1, atX: 0, atY: 0, dot: 7 }, map.look());
+  map.draw();
+  assert.deepEqual(
+    [1, 1, 1, 1],
+    [map.painter.canvas, map.over].flatMap((canvas) => [canvas.width, canvas.height]),
+  );
+  end();
+});
+
 domTest("a fine screen is painted finely, up to twice", () => {
   const { map, end } = scattered();
   for (const [ratio, width, height] of [
@@ -552,10 +564,12 @@ domTest("a line is closed, filled faintly and drawn over the points; of one corn
   map.draw();
   names();
   map.line = [0, 0];
-  map.drawLine(1);
+  map.drawLine();
   assert.deepEqual(["clearRect"], names());
   map.line = [0, 0, 0.5, 0, 0.5, 0.5];
-  map.drawLine(2);
+  globalThis.devicePixelRatio = 3;
+  map.drawLine();
+  delete globalThis.devicePixelRatio;
   const calls = [...map.over.pen.calls];
   assert.deepEqual(
     [

@@ -32,6 +32,32 @@ test("what differs from the usual goes into the address and comes back", () => {
   assert.deepEqual(PLAIN, { ...usual, ...read(written(PLAIN, usual)) }); // what was given on the command line was taken away
 });
 
+test("every part of an address has a word of its own", () => {
+  for (const [part, text] of [
+    [{ where: "cls = 1" }, "where=cls+%3D+1"],
+    [{ picks: [] }, ""],
+    [{ sort: "key" }, "sort=key"],
+    [{ seed: 7 }, ""], // nothing is drawn
+    [{ sort: "random", seed: 7 }, "sort=random&seed=7"],
+    [{ column: "json.w" }, "by=json.w"],
+    [{ descending: true }, "descending=on"],
+    [{ shard: 0 }, "shard=0"],
+    [{ only: true }, "marked=on"],
+    [{ objects: true }, "boxes=on"],
+    [{ view: "table" }, "view=table"],
+    [{ map: true }, "map=on"],
+    [{ large: true }, "large=on"],
+    [{ px: 96 }, "px=96"],
+    [{ image: "png" }, "image=png"],
+    [{ label: "" }, "label="],
+    [{ row: "#3", at: 3 }, "row=%233&at=3"],
+  ]) {
+    assert.equal(text, written({ ...PLAIN, ...part }));
+    if (text) assert.deepEqual(part, read(text));
+  }
+  assert.equal("descending=off", written(PLAIN, { ...PLAIN, descending: true }));
+});
+
 test("an address that says nonsense is not believed", () => {
   assert.deepEqual({ shard: null }, read("#px=wide&shard=null&also=[1]&seed=-3"));
 });

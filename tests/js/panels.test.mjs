@@ -16,10 +16,13 @@ afterEach(() => ends.splice(0).forEach((end) => end()));
 /** The panel of these blocks, in the page, and what it asks, says and copies. */
 function shown(blocks, { buffers = [], ...more } = {}) {
   const end = new AbortController();
-  const told = { asked: [], said: [], copied: [] };
+  const told = { asked: [], said: [], copied: [], requests: [] };
   Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => told.copied.push(text) }, configurable: true });
   const around = {
-    rpc: async (name, msg) => ({ r: {}, buffers: [new DataView(new ArrayBuffer(Math.min(msg.length, around.size - msg.start)))] }),
+    rpc: async (name, msg, options) => {
+      told.requests.push([name, msg, options]);
+      return { r: {}, buffers: [new DataView(new ArrayBuffer(Math.min(msg.length, around.size - msg.start)))] };
+    },
     signal: end.signal,
     say: (text) => told.said.push(text),
     row: 3,
@@ -168,6 +171,10 @@ test("a tree opens two levels, finds what is asked for, and copies paths", async
     told.copied,
   );
   assert.equal(`copied SelectJSON("json", ${paths[0]})`, told.said[0]);
+  press(inner.querySelector("summary"), "c", { metaKey: true });
+  press(inner.querySelector("summary"), "x");
+  assert.ok(box.querySelector("details").open, "a name that is copied folds nothing");
+  assert.equal(3, told.copied.length);
 });
 
 test("sound and film are played from their address, or after they were read in parts", async () => {
@@ -183,6 +190,7 @@ test("sound and film are played from their address, or after they were read in p
   );
   const film = far.box.querySelector("video");
   assert.equal("http://localhost/m/3/mp4", film.src);
+  assert.ok(film.controls);
   for (let turn = 0; turn < 2; turn += 1) film.dispatchEvent(new window.Event("error"));
   assert.deepEqual(
     ["The browser cannot play it."],
@@ -208,7 +216,7 @@ test("sound and film are played from their address, or after they were read in p
 });
 
 test("a field is read to its end in parts of one MiB, and one that ends early is told", async () => {
-  const { around } = shown([], { size: 2.5 * 2 ** 20 });
+  const { around, told, end } = shown([], { size: 2.5 * 2 ** 20 });
   const shares = [];
   const parts = await readAll(around, (share) => shares.push(Math.round(share * 100)));
   assert.deepEqual(
@@ -216,7 +224,75 @@ test("a field is read to its end in parts of one MiB, and one that ends early is
     parts.map((part) => part.byteLength),
   );
   assert.deepEqual([40, 80, 100], shares);
+  assert.deepEqual(
+    [0, 2 ** 20, 2 ** 21].map((start) => ["part", { row: 3, ext: "npy", start, length: 2 ** 20 }, { keep: true }]),
+    told.requests,
+  );
   await assert.rejects(readAll({ ...around, rpc: async () => ({ buffers: [] }) }), /ended early/);
+  end.abort();
+  assert.deepEqual([], await readAll(around), "nobody waits for it any more");
+});
+
+test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 or, where there is little room, of 8", async () => {
+  const bytes = (msg) => new DataView(Uint8Array.from({ length: msg.length }, (_, at) => (msg.start + at) % 256).buffer);
+  const requests = [];
+  const rpc = async (name, msg, options) => (requests.push([name, msg.start, msg.length, options]), { buffers: [bytes(msg)] });
+  const { box, end } = shown([{ type: "hex" }], { size: 40_000, rpc });
+  const [hex, area, lines] = [".tvz-hex", ".tvz-hex-area", ".tvz-hex-lines"].map((name) => box.querySelector(name));
+  const rows = () => lines.textContent.split("\n");
+  Object.defineProperty(hex, "clientHeight", { value: 180, configurable: true });
+  const scroll = (to) => ((hex.scrollTop = to), hex.dispatchEvent(new Event("scroll")));
+  scroll(0);
+  assert.deepEqual([10, "00000000  …"], [rows().length, rows()[0]]);
+  await until(() => /^00000000  00 01/.test(lines.textContent));
+  assert.deepEqual([["part", 0, 16_384, { keep: true }]], requests);
+  assert.equal("45000px", area.style.height);
+  scroll(1024 * 18 - 90);
+  assert.deepEqual(["00003fb0  b0 b1", "00004000  …"], [rows()[0].slice(0, 15), rows()[5]]);
+  await until(() => /00004000  00 01/.test(lines.textContent));
+  assert.deepEqual([2, 16_384], [requests.length, requests[1][1]]);
+  assert.equal("translateY(18342px)", lines.style.transform);
+  scroll(45_000 - 180);
+  await until(() => rows().at(-1).startsWith("00009c30  30 31"));
+  assert.equal("translateY(44820px)", lines.style.transform);
+  Object.defineProperty(hex, "clientWidth", { value: 559, configurable: true });
+  scroll(0);
+  assert.match(rows()[1], /^00000008  08 09 0a 0b 0c 0d 0e 0f  ·{8}$/);
+  assert.deepEqual([3, "90000px"], [requests.length, area.style.height], "what came is not fetched again");
+  Object.defineProperty(hex, "clientWidth", { value: 560, configurable: true });
+  scroll(0);
+  assert.match(rows()[2], /^00000020  20 21 .* 2e 2f   !"#\$%&'\(\)\*\+,-\.\/$/);
+  end.abort();
+  const before = lines.textContent;
+  scroll(4000);
+  assert.equal(before, lines.textContent);
+});
+
+test("bytes that cannot be had say why, and are asked for again", async () => {
+  let broken = true;
+  const rpc = async () => (broken ? Promise.reject(new Error("cut short")) : { buffers: [new DataView(new ArrayBuffer(100))] });
+  const { box } = shown([{ type: "hex" }], { rpc });
+  const lines = box.querySelector(".tvz-hex-lines");
+  await until(() => lines.textContent === "cut short");
+  broken = false;
+  box.querySelector(".tvz-hex").dispatchEvent(new Event("scroll"));
+  await until(() => lines.textContent.split("\n").length === 7 && !/…/.test(lines.textContent));
+});
+
+test("markup is previewed as a picture when somebody asks for it, in which no script runs", async () => {
+  const png = Uint8Array.from([0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13, 73, 72, 68, 82, 0, 0, 0, 4, 0, 0, 0, 2]);
+  const block = { type: "text", text: "<svg/>", numbered: false, preview: "image/svg+xml", data: { buffer: 0 } };
+  const drawn = (bytes) => {
+    const { box } = shown([block], { buffers: [new DataView(bytes.buffer)] });
+    click(box.querySelector("button"));
+    return box;
+  };
+  assert.equal(null, shown([{ ...block, data: null }]).box.querySelector("button"));
+  assert.equal(null, shown([{ ...block, preview: "" }]).box.querySelector("button"));
+  const [fine, broken] = [drawn(png), drawn(new Uint8Array(3))];
+  assert.deepEqual([1, null], [fine.querySelectorAll("img.tvz-preview").length, fine.querySelector("button")]);
+  await until(() => broken.querySelector(".tvz-note-bad"));
+  assert.equal("The browser cannot draw it.", broken.querySelector(".tvz-note-bad").textContent);
 });
 
 /** What a plot draws on 300 by 80 pixels, as [x, y, width, height] of its bars. */

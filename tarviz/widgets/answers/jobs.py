@@ -19,7 +19,6 @@ class Job:
         self._changed = changed
         self.stopping = threading.Event()
         self._thread: threading.Thread | None = None
-        self.number = 0
         self.text = ""
         self.bad = False
 
@@ -32,7 +31,6 @@ class Job:
         if self.running:
             raise UsageError(f"Something else is being done ({self.text}).", hint="Wait for it, or stop it.")
         self.stopping.clear()
-        self.number += 1
         self.text, self.bad = name, False
         self._thread = threading.Thread(target=self._work, args=(work,), daemon=True, name="tarviz-job")
         self._thread.start()
@@ -61,5 +59,5 @@ class Job:
         self.stopping.set()
 
     def message(self) -> dict[str, Any]:
-        """For a view: number, whether it runs, its word, and whether that is an error."""
-        return {"number": self.number, "running": self.running, "text": self.text, "bad": self.bad}
+        """For a view: whether it runs, its word, and whether that is an error."""
+        return {"running": self.running, "text": self.text, "bad": self.bad}

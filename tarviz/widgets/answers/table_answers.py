@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tarviz.model.errors import TarvizError, redact
 from tarviz.table import sql, why
@@ -17,9 +17,6 @@ from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.query import Wish
 from tarviz.widgets.host.rpc import Message, rpc
-
-if TYPE_CHECKING:
-    from tarviz.table.table import Table
 
 MOST_COLUMNS = 200
 _LONGEST = 120  # characters of a value
@@ -80,16 +77,15 @@ class TableAnswers(Answers):
         records that were read by now, and `of` how many these are; `making` before there are any."""
         if number not in (-1, self.look.query.number):
             return {"stale": True}
-        table: Table | None = self.questions.table
-        assert table is not None
+        table = self.questions.table
         if self._names_missing():
             return {"making": True}
         condition, of = self.condition_of(self.look.query.wish), None
         if unmade := table.unmade(column, condition):
             self.questions.begin(unmade)
-            if (table := self.questions.so_far(unmade)) is None:
+            if (grown := self.questions.so_far(unmade)) is None:
                 return {"making": True}
-            of = len(table)
+            table, of = grown, len(grown)
         rows = self.look.query.wish.among
         found = table.facets(column, condition, among=None if rows is None or len(rows) > MOST_AMONG else self.questions.placed(rows))
         if column == self.labels.chosen and not found.other[0]:

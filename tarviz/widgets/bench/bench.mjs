@@ -2,7 +2,7 @@
 // A bench at work (controller: BenchRun in tarviz/widgets/bench/controller.py): the rate as it comes, the stages, the sweep, Stop.
 
 import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, leave } from "../host/core.mjs";
-import { asView, isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
+import { asView, isOvertaken, makeRpc, NO_ANSWER, RpcError, wordsOf } from "../host/requests.mjs";
 import { KeySheet } from "../host/sheet.mjs";
 import { drawResults, drawStages } from "./bench_tables.mjs";
 import { readPoints } from "./figures.mjs";
@@ -114,20 +114,19 @@ class BenchView {
       this.drawLine();
     });
     for (const kind of ["focusin", "focusout"]) this.root.addEventListener(kind, () => this.remembering(), { signal });
-    this.turn(this.view, true);
+    this.mark();
   }
 
   // ---- what the controller says
 
   async loop() {
-    while (!this.signal.aborted && !this.lost && this.said.running) {
+    while (!this.signal.aborted && this.said.running) {
       const last = this.lines.at(-1);
       try {
         const { r, buffers } = await this.rpc("poll", { trial: last?.trial ?? -1, points: last?.points.length ?? 0 });
         this.take(r, buffers);
       } catch (error) {
-        if (!isOvertaken(error)) this.trouble(error);
-        if (this.lost) return;
+        this.trouble(error);
       }
       await new Promise((go) => setTimeout(go, EVERY));
     }
@@ -151,19 +150,18 @@ class BenchView {
 
   /** @param {unknown} error */
   trouble(error) {
+    if (isOvertaken(error)) return;
     if (error instanceof RpcError && error.fault.code === "no-kernel") {
       this.lost = true;
       this.said = { ...this.said, running: false };
       this.draw();
-      this.tell(`${error.fault.msg} ${error.fault.hint} This is what was measured until then.`);
-    } else this.tell(error instanceof RpcError ? `${error.fault.msg} ${error.fault.hint}` : String(error));
+      this.tell(`${wordsOf(error)} This is what was measured until then.`);
+    } else this.tell(wordsOf(error));
   }
 
   /** @param {string} [text] */
   tell(text) {
-    const line =
-      text ??
-      (this.slow ? "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on." : (this.said.status ?? ""));
+    const line = text ?? (this.slow ? NO_ANSWER : (this.said.status ?? ""));
     this.statusText.textContent = line;
     this.statusText.title = line;
     this.statusText.classList.toggle("tvz-busy", !text && !!this.said.running);
@@ -230,7 +228,7 @@ class BenchView {
     this.said = { ...this.said, stopping: true };
     this.draw();
     try {
-      await this.rpc("stop", {}, { keep: true });
+      await this.rpc("stop");
     } catch (error) {
       this.trouble(error);
     }
@@ -255,18 +253,21 @@ class BenchView {
     if (!this.paused) this.draw();
   }
 
-  /** @param {number} view @param {boolean} [quiet] */
-  turn(view, quiet = false) {
+  /** Line, stages or results: 1, 2, 3. @param {number} view */
+  turn(view) {
     this.view = view;
-    this.root.setAttribute("data-view", String(view));
+    this.mark();
+    [this.lineBox, this.stages, this.results][view - 1].scrollIntoView({ block: "nearest" });
+    this.drawLine();
+    this.remembering();
+  }
+
+  /** Say which of the three is looked at. */
+  mark() {
+    this.root.setAttribute("data-view", String(this.view));
     this.tabs?.forEach((/** @type {HTMLElement} */ tab, /** @type {number} */ at) =>
-      tab.setAttribute("aria-selected", String(at + 1 === view)),
+      tab.setAttribute("aria-selected", String(at + 1 === this.view)),
     );
-    if (!quiet) {
-      [this.lineBox, this.stages, this.results][view - 1].scrollIntoView({ block: "nearest" });
-      this.drawLine();
-      this.remembering();
-    }
   }
 
   async copy() {

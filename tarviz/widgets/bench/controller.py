@@ -185,11 +185,7 @@ class BenchRun(Controller):
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until it is done; False when the time was over first."""
-        until = math.inf if seconds is None else time.monotonic() + seconds
-        while not self._done.wait(max(0.0, min(0.2, until - time.monotonic()))):  # in pieces, so that Ctrl-C comes through
-            if time.monotonic() >= until:
-                return False
-        return True
+        return self._done.wait(seconds)
 
     def end(self) -> BenchResult:
         """Stop it and wait until it has: what was measured until then."""
@@ -282,7 +278,7 @@ class BenchRun(Controller):
     def title(self) -> str:
         """What is measured, as it was named."""
         if self.pipeline is None:
-            return self.trials[0].label if getattr(self, "trials", None) else ""
+            return self.trials[0].label
         return readable(redact(" ".join(self.pipeline.urls)))[:300]
 
     @property

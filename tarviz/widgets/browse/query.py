@@ -159,7 +159,7 @@ class Query:
         """Numbers of the rows at the positions `start`…`stop`."""
         if self.wish.plain:
             return self.rows.ids(start, stop)
-        result: list[int] = self.found_ids()[max(start, 0) : stop].tolist()
+        result: list[int] = self.found_ids()[start:stop].tolist()
         return result
 
     def found_ids(self) -> NDArray[np.int64]:
@@ -199,8 +199,7 @@ class Query:
             self.seconds = time.monotonic() - begin
             if self._stop.is_set():
                 break
-        if self.wish.sort != "order" or self.wish.descending:
-            self._ids = self._sorted()
+        self._ids = self._sorted()
 
     def _scan_keys(self) -> None:
         """Words that are looked for in shards not read yet are found in keys as rows arrive: the texts are known when all are read."""
@@ -281,11 +280,8 @@ class Query:
         count = len(good)
         if self.wish.keys:
             good = good[[key in self.wish.keys for key in self._keys(good)]]
-        for test in self._live:
-            if test is not None:
-                good = self._fit(good, test)
-            if self._stop.is_set():
-                return
+        for test in filter(None, self._live):
+            good = self._fit(good, test)
         self._add(good)
         self.checked += count
         self.rows.touch()

@@ -69,7 +69,6 @@ class Tiles:
         self._kept: OrderedDict[tuple[object, ...], Tile] = OrderedDict()
         self._lock = threading.Lock()
         self._pool = ThreadPoolExecutor(min(4, processors()), thread_name_prefix="tarviz-tile")
-        self.made = 0
 
     def get(self, rows: Sequence[Row], wanted: str, size: int, needs: frozenset[str] = frozenset()) -> tuple[list[Tile], list[Payloads]]:
         """A tile a row, in order, and the payloads of the fields that a label `needs`; all read in as few ranges as can be.
@@ -84,8 +83,12 @@ class Tiles:
             asked |= {(at, ext): Want(rows[at], ext) for ext in (*plan.fields, *plan.over)}
         asked |= {(at, ext): Want(row, ext) for at, row in enumerate(rows) for ext in row.fields if ext in needs}
         blobs = dict(zip(asked, payloads(asked.values()), strict=True))
-        made = self._pool.map(lambda at: self._tile(rows[at], plans[at], {e: b for (a, e), b in blobs.items() if a == at}, size), plans)
-        for at, tile in zip(plans, made, strict=True):
+
+        def made(at: int) -> Tile:
+            own = {ext: blob for (of, ext), blob in blobs.items() if of == at}
+            return made_of(plans[at], own, self.overlays, size, key=rows[at].key, shard=rows[at].shard.url)
+
+        for at, tile in zip(plans, self._pool.map(made, plans), strict=True):
             found[at] = tile
             self._keep(keys[at], tile)
         read: list[Payloads] = [{} for _ in rows]
@@ -101,10 +104,6 @@ class Tiles:
                 if key in self._kept:
                     self._kept.move_to_end(key)
             return [self._kept.get(key) for key in keys]
-
-    def _tile(self, row: Row, plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], size: int) -> Tile:
-        self.made += 1
-        return made_of(plan, blobs, self.overlays, size, key=row.key, shard=row.shard.url)
 
     def boxes(self, rows: Sequence[Row], boxes: Sequence[Box], size: int) -> list[Tile]:
         """A tile a box: what is inside it, with a rim, out of the row's first picture."""

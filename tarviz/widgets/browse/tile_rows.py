@@ -23,9 +23,10 @@ class TileRows(Answers):
             return {"query": query, "start": start, "rows": [], "stale": True}, []
         stop = min(stop, start + 120)
         self.scan.want(stop)
+        px = px if px in SIZES else 160
         if self.look.query.wish.objects is not None:
-            return self._boxes(start, stop, px if px in SIZES else 160)
-        return self._message(self.look.query.ids(start, stop), start, px if px in SIZES else 160, image or self.look.image, label)
+            return self._boxes(start, stop, px)
+        return self._message(self.look.query.ids(start, stop), start, px, image or self.look.image, label)
 
     def first(self, count: int) -> Answer:
         """The first rows, as they are shown before anything was asked."""

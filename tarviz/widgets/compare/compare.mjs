@@ -2,7 +2,7 @@
 // Chains compared (controller: Compare in tarviz/widgets/compare/controller.py): a strip of tiles for every chain and record, a stage for two of them.
 
 import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, pictureType, BlobCache } from "../host/core.mjs";
-import { asView, isOvertaken, makeRpc, RpcError } from "../host/requests.mjs";
+import { asView, isOvertaken, makeRpc, NO_ANSWER, RpcError, wordsOf } from "../host/requests.mjs";
 import { Layers } from "../panes/overlay.mjs";
 import { chainRows } from "./chain_rows.mjs";
 import { Changes } from "./changes.mjs";
@@ -243,16 +243,13 @@ export class CompareView {
     if (error instanceof RpcError && error.fault.code === "no-kernel") {
       this.lost = true;
       this.running = false;
-      this.tell(
-        error.fault.type === "Saved" ? error.fault.msg : `${error.fault.msg} ${error.fault.hint} The thumbnails that were there stay.`,
-      );
-    } else this.tell(error instanceof RpcError ? `${error.fault.msg} ${error.fault.hint}` : String(error));
+      this.tell(error.fault.type === "Saved" ? error.fault.msg : `${wordsOf(error)} The thumbnails that were there stay.`);
+    } else this.tell(wordsOf(error));
   }
 
   /** @param {string} [text] */
   tell(text) {
-    const line =
-      text ?? (this.slow ? "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on." : (this.said ?? ""));
+    const line = text ?? (this.slow ? NO_ANSWER : this.said);
     this.statusText.textContent = line;
     this.statusText.title = line;
     this.statusText.classList.toggle("tvz-busy", !text && (this.running || !!this.slow));

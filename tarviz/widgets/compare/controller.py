@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 import queue
 import threading
-import time
 import warnings
 import weakref
 from collections.abc import Iterator, Sequence
@@ -214,13 +212,8 @@ class Compare(Controller):
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until every step of every chain is there; False when the time was over first."""
-        until = math.inf if seconds is None else time.monotonic() + seconds
         with self.changed:
-            while self.running:
-                if (left := until - time.monotonic()) <= 0:
-                    return False
-                self.changed.wait(min(left, 0.2))  # in pieces, so that Ctrl-C comes through
-        return True
+            return self.changed.wait_for(lambda: not self.running, seconds)
 
     # ---- what a view asks
 

@@ -65,7 +65,7 @@ export class Stage {
       this.words,
     );
     this.listen();
-    this.still = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+    this.still = matchMedia("(prefers-reduced-motion: reduce)").matches;
     const timer = setInterval(() => {
       if (this.mode !== "blink" || this.still || !this.root.isConnected) return;
       this.flip = !this.flip;
@@ -83,15 +83,11 @@ export class Stage {
       const box = this.canvas.getBoundingClientRect();
       return { x: event.clientX - box.left, y: event.clientY - box.top };
     };
-    this.canvas.addEventListener(
-      "wheel",
-      (/** @type {WheelEvent} */ event) => {
-        if (!event.ctrlKey && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame))) return;
-        event.preventDefault();
-        this.zoom(Math.exp(-event.deltaY * 0.0016), point(event));
-      },
-      { passive: false },
-    );
+    this.canvas.addEventListener("wheel", (/** @type {WheelEvent} */ event) => {
+      if (!event.ctrlKey && !this.frame.closest(".tvz")?.contains(focusedBeside(this.frame))) return;
+      event.preventDefault();
+      this.zoom(Math.exp(-event.deltaY * 0.0016), point(event));
+    });
     this.canvas.addEventListener("dblclick", () => (this.view.zoom === 1 ? this.zoom(4) : this.fit()));
     this.canvas.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
       this.canvas.setPointerCapture(event.pointerId);

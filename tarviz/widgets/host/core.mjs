@@ -30,6 +30,19 @@ export const table = (kind, heads, rows) => h("table", { class: kind }, h("thead
 /** What has the keys, in the document or the shadow an element lives in. @param {Element} element @returns {HTMLElement | null} */
 export const focusedBeside = (element) => /** @type {any} */ (element.getRootNode()).activeElement ?? null;
 
+/** Give an element the keys, and leave the page where it is scrolled to. @param {HTMLElement} element */
+export const focusInPlace = (element) => element.focus({ preventScroll: true });
+
+/** How many pixels of the screen a canvas has for each of ours, where two are enough. */
+export const screenDots = () => Math.min(2, globalThis.devicePixelRatio || 1);
+
+/** As many pixels as a canvas is large on the screen; not begun anew where it has them. @param {HTMLCanvasElement} canvas @param {Element} place @param {number} dots */
+export function fitCanvas(canvas, place, dots) {
+  const [width, height] = [place.clientWidth, place.clientHeight].map((side) => Math.max(1, Math.round(side * dots)));
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+}
+
 /** Give the keys back to the notebook around a widget. @param {HTMLElement} root */
 export function leave(root) {
   focusedBeside(root)?.blur();
@@ -168,6 +181,36 @@ export function bindKeys(root, act, signal) {
     { signal },
   );
   for (const kind of ["keyup", "keypress"]) root.addEventListener(kind, (event) => event.stopPropagation(), { signal });
+}
+
+/**
+ * An edge that is dragged to the side. @param {HTMLElement} edge @param {() => number} begin what it stands at
+ * @param {(from: number, moved: number) => void} move hears what it stood at, and by how many pixels it was moved
+ */
+export function dragged(edge, begin, move) {
+  /** @type {{ from: number, x: number } | undefined} */
+  let drag;
+  edge.addEventListener("pointerdown", (e) => {
+    e.preventDefault();
+    edge.setPointerCapture(e.pointerId);
+    drag = { from: begin(), x: e.clientX };
+  });
+  edge.addEventListener("pointermove", (e) => drag && move(drag.from, e.clientX - drag.x));
+  edge.addEventListener("pointerup", () => {
+    drag = undefined;
+  });
+}
+
+/** What hangs down from a word of a header; Escape puts it away. @param {Record<string, any>} properties @param {string} word @param {string} title @param {...Node} children */
+export function menu(properties, word, title, ...children) {
+  const box = h("details", properties, h("summary", { title }, word), h("div", { class: "tvz-views-list" }, ...children));
+  box.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
+    if (e.key !== "Escape") return;
+    e.stopPropagation();
+    box.open = false;
+    box.firstChild.focus();
+  });
+  return box;
 }
 
 /** The tallest a scrolled area is made; browsers stop at 16 to 33 million pixels. */

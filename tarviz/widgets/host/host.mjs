@@ -127,7 +127,7 @@ export function mountAll(saved, page = document, now = false) {
       room.className = `tvz-host tvz-${page.body.dataset.theme ?? "auto"}`;
     };
     dress();
-    new MutationObserver(dress).observe(page.body, { attributes: true, attributeFilter: ["data-theme"] });
+    new MutationObserver(dress).observe(page.body, { attributeFilter: ["data-theme"] });
     shadow.append(Object.assign(page.createElement("style"), { textContent: saved.styles[model.style] ?? "" }), room);
     mount(widget, frozenModel(savedState(model)), room);
     element.dataset.tarvizDrawn = "true";

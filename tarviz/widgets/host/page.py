@@ -75,7 +75,7 @@ class Page:
     def serve(self) -> None:
         """Answer until `close()` is called from another thread, or `idle_exit` seconds passed without a request."""
         if self.idle_exit:
-            threading.Thread(target=self._watch, daemon=True, name="tarviz-idle").start()
+            threading.Thread(target=self._watch, args=(self.idle_exit,), daemon=True, name="tarviz-idle").start()
         self._server.serve_forever(poll_interval=0.2)
 
     def start(self) -> Page:
@@ -84,10 +84,9 @@ class Page:
         self._thread.start()
         return self
 
-    def _watch(self) -> None:
-        assert self.idle_exit is not None
-        while time.monotonic() - self.asked < self.idle_exit:
-            time.sleep(min(1.0, self.idle_exit / 4))
+    def _watch(self, seconds: float) -> None:
+        while time.monotonic() - self.asked < seconds:
+            time.sleep(min(1.0, seconds / 4))
         self._server.shutdown()
 
     def close(self) -> None:

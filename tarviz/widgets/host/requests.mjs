@@ -22,8 +22,8 @@ export class RpcError extends Error {
   }
 }
 
-/** A name for a page, which no other page has. */
-export const newSession = () => Math.random().toString(36).slice(2, 12);
+/** What is said where a kernel keeps silent. */
+export const NO_ANSWER = "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.";
 
 /**
  * Requests over a model: at most two in flight, an older one of the same name cancelled, a sentence when none comes back.
@@ -38,8 +38,7 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
   const waiting = [];
   let count = 0;
   let slow = 0;
-  const session = model.session ?? newSession();
-  const stats = { sent: 0, peak: 0 };
+  const session = model.session ?? Math.random().toString(36).slice(2, 12);
 
   const drop = (/** @type {Job} */ job) => {
     flying.delete(job.id);
@@ -48,8 +47,6 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
   };
   const fly = (/** @type {Job} */ job) => {
     flying.set(job.id, job);
-    stats.sent += 1;
-    stats.peak = Math.max(stats.peak, flying.size);
     job.timer = setTimeout(() => {
       job.timer = "slow";
       slow += 1;
@@ -119,7 +116,7 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
       else waiting.push(job);
       pump();
     });
-  return Object.assign(call, { stats, session });
+  return Object.assign(call, { session });
 }
 
 /** @param {any} buffer @returns {DataView} */
@@ -129,6 +126,9 @@ export const asView = (buffer) =>
     : ArrayBuffer.isView(buffer)
       ? new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength)
       : new DataView(buffer);
+
+/** What went wrong, and what to do about it. @param {unknown} error */
+export const wordsOf = (error) => (error instanceof RpcError ? `${error.fault.msg} ${error.fault.hint}`.trim() : String(error));
 
 /** @param {unknown} error */
 export const isOvertaken = (error) => error instanceof RpcError && error.fault.code === "overtaken";

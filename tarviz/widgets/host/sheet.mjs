@@ -1,7 +1,7 @@
 // @ts-check
 // The list of keys, as a sheet over a widget.
 
-import { h } from "./core.mjs";
+import { focusInPlace, h } from "./core.mjs";
 
 export class KeySheet {
   /**
@@ -38,6 +38,6 @@ export class KeySheet {
       close,
     );
     this.root().append(/** @type {HTMLElement} */ (this.shown));
-    close.focus({ preventScroll: true }); // a long list begins at its beginning
+    focusInPlace(close); // a long list begins at its beginning
   }
 }

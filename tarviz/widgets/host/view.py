@@ -8,9 +8,9 @@ import logging
 import sys
 import threading
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, ClassVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
 
 try:
     import anywidget
@@ -53,7 +53,7 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
         self._css = assets.style(controller.script)
         first, pictures = controller.first()
         self._threads = ThreadPoolExecutor(4, thread_name_prefix="tarviz-view")
-        self._cancelled: set[Any] = set()
+        self._asked: WeakValueDictionary[str, Future[None]] = WeakValueDictionary()
         self._sending = threading.Lock()
         self._shown: Any = None  # the output that is saved with the notebook
         super().__init__(_first=first, _pictures=[bytes(picture) for picture in pictures], **traits)
@@ -84,20 +84,15 @@ class View(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _on_request(self, _widget: Any, content: Mapping[str, Any], _buffers: Any) -> None:
         kind = content.get("k") if isinstance(content, Mapping) else None
-        if kind == "tvz:cancel":
-            if len(self._cancelled) > 1000:
-                self._cancelled.clear()
-            self._cancelled.add(content.get("id"))
+        if kind == "tvz:cancel" and (asked := self._asked.get(str(content.get("id")))) is not None:
+            asked.cancel()
         elif kind == "tvz:state" and isinstance(content.get("state"), dict):
             self.controller.remember(content["state"], session_of(content))
             self._state = content["state"]
         elif kind == "tvz:req":
-            self._threads.submit(self._answer, dict(content))
+            self._asked[str(content.get("id"))] = self._threads.submit(self._answer, dict(content))
 
     def _answer(self, request: dict[str, Any]) -> None:
-        if request.get("id") in self._cancelled:
-            self._cancelled.discard(request.get("id"))
-            return
         message, buffers = answer(self.controller, request)
         with self._sending:
             self.send(message, buffers=[bytes(buffer) for buffer in buffers])

@@ -1,8 +1,8 @@
 // @ts-check
 // The map beside the grid: what it is of, what colours mean, whose picture is under the cursor; a line around points filters the grid.
 
-import { fill, formatCount, h, later, pictureType } from "../host/core.mjs";
-import { asView } from "../host/requests.mjs";
+import { BlobCache, button, fill, focusInPlace, formatCount, h, later, pictureType } from "../host/core.mjs";
+import { asView, isOvertaken, wordsOf } from "../host/requests.mjs";
 import { channels, packed, paint, shortValue } from "./map_values.mjs";
 import { Scatter } from "./scatter.mjs";
 
@@ -11,8 +11,6 @@ export class MapView {
   constructor(view, signal) {
     this.view = view;
     this.signal = signal;
-    /** @type {any} what a map can be of */
-    this.choices = undefined;
     /** @type {any} the map that is drawn */
     this.points = undefined;
     /** @type {Float32Array} */
@@ -33,22 +31,11 @@ export class MapView {
     this.x = h("select", { "aria-label": "across", title: "across", onchange: () => this.make() });
     this.y = h("select", { "aria-label": "upward", title: "upward", onchange: () => this.make() });
     this.colour = h("select", { "aria-label": "colour of the points", title: "colour of the points", onchange: () => this.recolour() });
-    this.lasso = h(
-      "button",
-      {
-        "aria-pressed": "false",
-        title: "draw a line around points (or hold Shift)",
-        onclick: () => this.showLasso(!this.scatter?.lassoing),
-      },
-      "lasso",
-    );
-    this.keepView = h(
-      "button",
-      { title: "only the records whose points are in view", onclick: () => this.scatter && this.circle(this.scatter.inView()) },
-      "in view",
-    );
-    this.fit = h("button", { title: "show all points (0, or double click)", onclick: () => this.scatter?.fit() }, "fit");
-    this.tools = h("div", { class: "tvz-map-tools" }, this.of, this.x, this.y, this.colour, this.lasso, this.keepView, this.fit);
+    const lasso = () => this.showLasso(!this.scatter?.lassoing);
+    this.lasso = button("lasso", "draw a line around points (or hold Shift)", lasso, { "aria-pressed": "false" });
+    const keepView = button("in view", "only the records whose points are in view", () => this.circle(this.scatter?.inView() ?? []));
+    const fit = button("fit", "show all points (0, or double click)", () => this.scatter?.fit());
+    this.tools = h("div", { class: "tvz-map-tools" }, this.of, this.x, this.y, this.colour, this.lasso, keepView, fit);
     this.note = h("p", { class: "tvz-map-note tvz-faint", role: "status" });
     this.legend = h("div", { class: "tvz-map-legend" });
     this.card = h("div", { class: "tvz-map-card", hidden: true });
@@ -64,7 +51,7 @@ export class MapView {
       this.note,
     );
     this.point = later(() => this.showCard(), 60, signal);
-    signal.addEventListener("abort", () => this.card.querySelector("img") && URL.revokeObjectURL(this.card.querySelector("img").src));
+    this.blobs = new BlobCache({ signal });
   }
 
   get shown() {
@@ -86,7 +73,7 @@ export class MapView {
       const dark = matchMedia("(prefers-color-scheme: dark)");
       dark.addEventListener("change", () => this.repaint(), { signal: this.signal });
     }
-    if (!this.choices) this.choose();
+    if (!this.of.options.length) this.choose();
     this.follow();
   }
 
@@ -98,10 +85,9 @@ export class MapView {
       for (;;) {
         this.version = this.view.tableState.version;
         const { r } = await this.view.rpc("map_choices");
-        const first = !this.choices;
         const busy = r.state === "scanning" || r.state === "making";
         if (r.fields.length || !busy) {
-          this.choices = r;
+          const first = !this.of.options.length;
           this.offer(r, busy);
           if (first) this.chosen();
         }
@@ -309,9 +295,7 @@ export class MapView {
 
   /** @param {unknown} error */
   trouble(error) {
-    const fault = /** @type {any} */ (error).fault;
-    if (fault?.code === "overtaken") return;
-    fill(this.note, h("span", { class: "tvz-bad" }, fault ? `${fault.msg} ${fault.hint ?? ""}`.trim() : String(error)));
+    if (!isOvertaken(error)) fill(this.note, h("span", { class: "tvz-bad" }, wordsOf(error)));
   }
 
   // ---- points and records
@@ -338,11 +322,9 @@ export class MapView {
       const { r, buffers } = await this.view.rpc("map_record", { at: point });
       if (point !== this.pointed) return;
       const [row] = r.rows;
-      const old = this.card.querySelector("img");
-      if (old) URL.revokeObjectURL(old.src);
       const data = row.tile.buffer === undefined ? undefined : asView(buffers[row.tile.buffer]);
       const picture = data
-        ? h("img", { alt: "", src: URL.createObjectURL(new Blob([/** @type {any} */ (data)], { type: pictureType(data) })) })
+        ? h("img", { alt: "", src: this.blobs.put("card", data, pictureType(data)) })
         : h("span", { class: "tvz-snippet tvz-mono", dir: "auto" }, row.tile.text || row.tile.reason);
       fill(
         this.card,
@@ -360,8 +342,8 @@ export class MapView {
   async pick(point) {
     try {
       const { r } = await this.view.rpc("map_record", { at: point }, { keep: true });
-      if (r.position !== null) this.view.select(r.position, { id: r.rows[0].id, quiet: true });
-      else this.view.pane.open(r.rows[0].id, true);
+      if (r.position !== null) this.view.select(r.position, r.rows[0].id);
+      else this.view.pane.open(r.rows[0].id);
     } catch (error) {
       this.trouble(error);
     }
@@ -375,12 +357,11 @@ export class MapView {
     this.scatter.lassoing = on;
     this.lasso.setAttribute("aria-pressed", String(on));
     this.scatter.root.classList.toggle("tvz-map-lasso", on);
-    this.scatter.root.focus({ preventScroll: true });
+    focusInPlace(this.scatter.root);
   }
 
   /** Only the records whose points lie inside a line. @param {number[]} corners */
   circle(corners) {
-    if (!this.scatter) return;
     this.trace(corners);
     this.view.search({ area: corners });
   }

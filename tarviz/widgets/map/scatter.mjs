@@ -1,7 +1,7 @@
 // @ts-check
 // Up to millions of points to pan, zoom, point at and circle; it knows nothing of records. Used by the page and in notebooks alike.
 
-import { h } from "../host/core.mjs";
+import { fitCanvas, focusInPlace, h, screenDots } from "../host/core.mjs";
 import { glPainter, pixelPainter } from "./painters.mjs";
 
 const EDGE = 18; // pixels left free around the points at first
@@ -158,8 +158,7 @@ export class Scatter {
 
   /** @returns {import("./painters.mjs").Look} in pixels of the screen, or of the canvas where `dots` say how many those have */
   look(dots = 1) {
-    const width = Math.max(1, this.root.clientWidth);
-    const height = Math.max(1, this.root.clientHeight);
+    const { clientWidth: width, clientHeight: height } = this.root;
     const scaleX = Math.max(1, width / 2 - EDGE) * this.zoom * dots;
     const scaleY = Math.max(1, height / 2 - EDGE) * this.zoom * dots;
     return {
@@ -190,15 +189,8 @@ export class Scatter {
   }
 
   draw() {
-    const dots = Math.min(2, globalThis.devicePixelRatio || 1);
-    for (const canvas of [this.painter.canvas, this.over]) {
-      const [width, height] = [
-        Math.max(1, Math.round(this.root.clientWidth * dots)),
-        Math.max(1, Math.round(this.root.clientHeight * dots)),
-      ];
-      if (canvas.width !== width) canvas.width = width;
-      if (canvas.height !== height) canvas.height = height;
-    }
+    const dots = screenDots();
+    for (const canvas of [this.painter.canvas, this.over]) fitCanvas(canvas, this.root, dots);
     const begin = performance.now();
     const share = this.moving ? this.share : 1;
     const strong = this.drawnColours.length - this.faint;
@@ -211,11 +203,11 @@ export class Scatter {
     if (this.moving && this.painter.kind === "canvas") this.share = Math.max(0.02, Math.min(1, (share * FRAME) / Math.max(took, 1)));
     this.frames += 1;
     this.onMove();
-    this.drawLine(dots);
+    this.drawLine();
   }
 
-  /** @param {number} dots */
-  drawLine(dots) {
+  drawLine() {
+    const dots = screenDots();
     const pen = this.over.getContext("2d");
     pen.clearRect(0, 0, this.over.width, this.over.height);
     if (this.line.length < 4) return;
@@ -268,19 +260,17 @@ export class Scatter {
 
   listen() {
     const { signal, root } = this;
-    let drag = "";
-    let still = true; // since the button went down: a click, not a drag
-    let [startX, startY] = [0, 0];
+    /** @type {{ x: number, y: number, line: boolean, still: boolean } | undefined} since the button went down; `still`: a click so far */
+    let drag;
     root.addEventListener(
       "pointerdown",
       (/** @type {PointerEvent} */ e) => {
         if (e.button) return;
-        root.focus({ preventScroll: true });
+        focusInPlace(root);
         root.setPointerCapture(e.pointerId);
-        [startX, startY] = this.spot(e);
-        still = true;
-        drag = this.lassoing || e.shiftKey ? "line" : "pan";
-        if (drag === "line") this.line = [...this.place([startX, startY])];
+        const [x, y] = this.spot(e);
+        drag = { x, y, line: this.lassoing || e.shiftKey, still: true };
+        if (drag.line) this.line = [...this.place([x, y])];
       },
       { signal },
     );
@@ -289,12 +279,11 @@ export class Scatter {
       (/** @type {PointerEvent} */ e) => {
         const spot = this.spot(e);
         if (!drag) return this.hover(spot);
-        still &&= Math.hypot(spot[0] - startX, spot[1] - startY) < 4;
-        if (drag === "pan") this.panBy(e.movementX, e.movementY);
-        else {
+        drag.still &&= Math.hypot(spot[0] - drag.x, spot[1] - drag.y) < 4;
+        if (drag.line) {
           this.line.push(...this.place(spot));
-          this.drawLine(Math.min(2, globalThis.devicePixelRatio || 1));
-        }
+          this.drawLine();
+        } else this.panBy(e.movementX, e.movementY);
         return undefined;
       },
       { signal },
@@ -302,16 +291,15 @@ export class Scatter {
     root.addEventListener(
       "pointerup",
       (/** @type {PointerEvent} */ e) => {
-        const [x, y] = this.spot(e);
-        if (drag === "line" && this.line.length >= 6 && !still) {
+        if (drag?.still) {
+          const point = nearest(this.places, this.look(), ...this.spot(e), CLOSE);
+          if (drag.line) this.line = [];
+          if (point >= 0) this.onPick(point);
+        } else if (drag?.line && this.line.length >= 6) {
           this.line = thinned(this.line);
           this.onCircle(this.line);
-        } else if (drag && still) {
-          const point = nearest(this.places, this.look(), x, y, CLOSE);
-          if (drag === "line") this.line = [];
-          if (point >= 0) this.onPick(point);
         }
-        drag = "";
+        drag = undefined;
         this.soon();
       },
       { signal },
@@ -319,7 +307,7 @@ export class Scatter {
     root.addEventListener(
       "pointercancel",
       () => {
-        drag = "";
+        drag = undefined;
       },
       { signal },
     );
@@ -331,7 +319,7 @@ export class Scatter {
         e.preventDefault();
         this.zoomBy(Math.exp(-e.deltaY * 0.0016), this.spot(e));
       },
-      { signal, passive: false },
+      { signal },
     );
     root.addEventListener(
       "keydown",

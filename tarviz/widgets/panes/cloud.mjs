@@ -1,7 +1,7 @@
 // @ts-check
 // A point cloud on a canvas that turns: drag or arrow keys to turn it, wheel or + − to come closer.
 
-import { h } from "../host/core.mjs";
+import { fitCanvas, h, screenDots } from "../host/core.mjs";
 
 const BACK = [24, 26, 31];
 
@@ -58,13 +58,9 @@ export function drawPoints(block, buffers, { signal }) {
   let frame = 0;
   const draw = () => {
     frame = 0;
-    const dots = Math.min(2, globalThis.devicePixelRatio || 1);
-    const width = Math.max(1, Math.round(canvas.clientWidth * dots));
-    const height = Math.max(1, Math.round(canvas.clientHeight * dots));
-    if (canvas.width !== width) canvas.width = width;
-    if (canvas.height !== height) canvas.height = height;
+    fitCanvas(canvas, canvas, screenDots());
     const pen = canvas.getContext("2d");
-    const image = pen.createImageData(width, height);
+    const image = pen.createImageData(canvas.width, canvas.height);
     drawCloud(places, colours, view, image);
     pen.putImageData(image, 0, 0);
   };
@@ -91,7 +87,7 @@ export function drawPoints(block, buffers, { signal }) {
       e.preventDefault();
       move(0, 0, Math.exp(-e.deltaY * 0.0016));
     },
-    { signal, passive: false },
+    { signal },
   );
   canvas.addEventListener(
     "keydown",

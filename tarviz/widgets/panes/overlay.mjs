@@ -1,7 +1,7 @@
 // @ts-check
 // What lies over a picture: boxes, polygons, key points and masks, on tiles and on the picture of the record pane.
 
-import { h } from "../host/core.mjs";
+import { h, screenDots } from "../host/core.mjs";
 
 /**
  * What the controller says of one record (tarviz/widgets/panes/overlays.py): sizes in pixels of the whole picture.
@@ -168,10 +168,10 @@ export function inkOn(colour) {
 /** A canvas over a tile's picture. @param {Over} over @param {Layers} layers @param {Laid} laid @param {string | undefined} mask address of the mask */
 export function overTile(over, layers, { picture, scale, x, y }, mask) {
   const canvas = h("canvas", { class: "tvz-over", "aria-hidden": "true" });
-  const dots = Math.min(2, globalThis.devicePixelRatio || 1);
+  const dots = screenDots();
   const [width, height] = [over.width * scale, over.height * scale];
-  canvas.width = Math.max(1, Math.round(width * dots));
-  canvas.height = Math.max(1, Math.round(height * dots));
+  canvas.width = Math.round(width * dots);
+  canvas.height = Math.round(height * dots);
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px`, left: `${x}px`, top: `${y}px` });
   const draw = (/** @type {HTMLImageElement | undefined} */ image) => {
     const pen = canvas.getContext("2d");

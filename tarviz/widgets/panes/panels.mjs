@@ -3,7 +3,7 @@
 
 import { drawPoints } from "./cloud.mjs";
 import { drawImage } from "./picture.mjs";
-import { copyText, fill, formatBytes, formatCount, h, scrollOf, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { copyText, fill, formatBytes, formatCount, h, scrollOf, table, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
 import { drawPlot, plotColours } from "../host/plot.mjs";
 
 /**
@@ -176,41 +176,16 @@ export const selectPath = (path, ext) => `SelectJSON(${JSON.stringify(ext)}, ${J
 function treeNode(node, path, name, ext, around, depth) {
   const copy = async () =>
     around.say((await copyText(selectPath(path, ext))) ? `copied ${selectPath(path, ext)}` : "the clipboard is closed to this page");
-  const label =
-    name === ""
-      ? null
-      : h(
-          "button",
-          {
-            class: "tvz-name",
-            title: "copy the path",
-            onclick: (/** @type {Event} */ e) => {
-              e.preventDefault();
-              copy();
-            },
-          },
-          name,
-        );
+  const taken = (/** @type {Event} */ e) => {
+    e.preventDefault(); // nothing is folded
+    copy();
+  };
+  const named = (/** @type {string} */ tag, /** @type {string} */ title) =>
+    name === "" ? null : h(tag, { class: "tvz-name", title, onclick: taken }, name);
   if (node[0] === "o" || node[0] === "a") {
     const [kind, children, left] = node;
     const object = kind === "o";
     const count = children.length + left;
-    // no button within a button: here the name copies by the mouse, or by c on the line
-    const title =
-      name === ""
-        ? null
-        : h(
-            "span",
-            {
-              class: "tvz-name",
-              title: "copy the path (c)",
-              onclick: (/** @type {Event} */ e) => {
-                e.preventDefault();
-                copy();
-              },
-            },
-            name,
-          );
     const pressed = (/** @type {KeyboardEvent} */ e) => {
       if (e.key === "c" && !e.ctrlKey && !e.metaKey) {
         e.stopPropagation();
@@ -220,7 +195,13 @@ function treeNode(node, path, name, ext, around, depth) {
     const details = h(
       "details",
       { open: depth < 2 && children.length <= 60 },
-      h("summary", { onkeydown: pressed }, title, h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`)),
+      // no button within a button: here the name copies by the mouse, or by c on the line
+      h(
+        "summary",
+        { onkeydown: pressed },
+        named("span", "copy the path (c)"),
+        h("span", { class: "tvz-faint" }, object ? `{${count}}` : `[${count}]`),
+      ),
     );
     const open = () => {
       if (details.childElementCount > 1 || !details.open) return;
@@ -236,7 +217,7 @@ function treeNode(node, path, name, ext, around, depth) {
   }
   const text =
     node[0] === "s" ? `"${node[1]}"${node[2] > node[1].length ? `… (${formatCount(node[2])} characters)` : ""}` : String(node[1]);
-  return h("div", { class: "tvz-leaf", dir: "auto" }, label, h("span", { class: `tvz-v-${node[0]}` }, text));
+  return h("div", { class: "tvz-leaf", dir: "auto" }, named("button", "copy the path"), h("span", { class: `tvz-v-${node[0]}` }, text));
 }
 
 /** @param {any} block */
@@ -244,16 +225,9 @@ function drawTable(block) {
   const right = new Set(block.right);
   const cell = (/** @type {string} */ tag, /** @type {string} */ text, /** @type {number} */ at) =>
     h(tag, { class: right.has(at) ? "tvz-right" : "", dir: "auto" }, text);
-  return h(
-    "div",
-    { class: "tvz-table-box", tabIndex: 0 },
-    h(
-      "table",
-      { class: "tvz-table tvz-mono" },
-      h("thead", {}, h("tr", {}, ...block.columns.map((/** @type {string} */ t, /** @type {number} */ at) => cell("th", t, at)))),
-      h("tbody", {}, ...block.rows.map((/** @type {string[]} */ row) => h("tr", {}, ...row.map((t, at) => cell("td", t, at))))),
-    ),
-  );
+  const heads = block.columns.map((/** @type {string} */ text, /** @type {number} */ at) => cell("th", text, at));
+  const rows = block.rows.map((/** @type {string[]} */ row) => h("tr", {}, ...row.map((text, at) => cell("td", text, at))));
+  return h("div", { class: "tvz-table-box", tabIndex: 0 }, table("tvz-table tvz-mono", heads, rows));
 }
 
 /** @param {any} block @param {DataView[]} _buffers @param {Around} around */
@@ -322,7 +296,7 @@ const HEX_PART = 16384;
  * @param {DataView} view @param {number} at @param {number} start of the row in the file @param {number} [width] bytes a row
  */
 export function hexRow(view, at, start, width = 16) {
-  const bytes = Array.from({ length: Math.max(0, Math.min(width, view.byteLength - at)) }, (_, i) => view.getUint8(at + i));
+  const bytes = Array.from({ length: Math.min(width, view.byteLength - at) }, (_, i) => view.getUint8(at + i));
   const cells = bytes.map((b) => b.toString(16).padStart(2, "0"));
   const hex = cells.slice(0, 8).join(" ").padEnd(23) + (width > 8 ? `  ${cells.slice(8).join(" ").padEnd(23)}` : "");
   return `${start.toString(16).padStart(8, "0")}  ${hex}  ${bytes.map((b) => (b >= 32 && b < 127 ? String.fromCharCode(b) : "·")).join("")}`;

@@ -82,7 +82,7 @@ export class ImageView {
         event.preventDefault();
         this.zoom(Math.exp(-event.deltaY * 0.0016), ...at(event));
       },
-      { signal, passive: false },
+      { signal },
     );
     this.canvas.addEventListener(
       "dblclick",

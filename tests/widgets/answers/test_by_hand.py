@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -82,3 +83,50 @@ class TestOpened:
     def test_a_page_that_cannot_open_says_so(self, browser):
         with pytest.raises(UsageError, match="Nothing else can be opened"):
             asked(browser, "open", url="b.tar")
+
+    @pytest.mark.parametrize("text", ["{}", '"a.tar"', "no json", "[" * 100_000])
+    def test_a_file_that_holds_no_list_holds_none(self, home, text):
+        home.mkdir()
+        (home / "opened.json").write_text(text)
+
+        assert [] == by_hand.opened()
+
+    def test_twelve_are_kept_for_their_owner(self, home):
+        for number in range(14):
+            by_hand.opening(f"https://host/{number}.tar")
+
+        assert [f"https://host/{number}.tar" for number in range(13, 1, -1)] == by_hand.opened()
+        assert (0o600, 0o700) == (stat.S_IMODE((home / "opened.json").stat().st_mode), stat.S_IMODE(home.stat().st_mode))
+
+    def test_a_home_that_cannot_be_written_is_no_hindrance(self, home):
+        home.write_text("a file")
+        by_hand.opening("a.tar")
+
+        assert [] == by_hand.opened()
+
+    def test_what_a_page_opens_is_on_the_list(self, browser, tmp_path):
+        opened = []
+        browser.first("one")
+        browser.session_of("one").views.opener = lambda url: opened.append(url) or "/1/"
+
+        assert {"address": "/1/"} == asked(browser, "open", url=f" {tmp_path}/b.tar ")
+        assert ([f"{tmp_path}/b.tar"], {"recent": [f"{tmp_path}/b.tar"]}) == (opened, asked(browser, "recent"))
+        with pytest.raises(UsageError, match="Which shards"):
+            asked(browser, "open", url=" ")
+
+
+class TestViewsInAll:
+    def test_there_are_two_hundred_at_most(self, browser, monkeypatch):
+        assert 200 == by_hand.MOST_VIEWS
+        monkeypatch.setattr(by_hand, "MOST_VIEWS", 2)
+        for name in ("a", "b", "a"):
+            asked(browser, "save_view", name=name, address="")
+
+        with pytest.raises(UsageError, match="There are 2 views already"):
+            asked(browser, "save_view", name="c", address="")
+        assert ["a", "b"] == list(asked(browser, "views")["views"])
+
+    @pytest.mark.parametrize(("name", "address", "kept"), [("x" * 100, "y" * 20_000, True), ("x", "y" * 20_001, False)])
+    def test_names_and_addresses_have_a_length(self, browser, name, address, kept):
+        with contextlib.nullcontext() if kept else pytest.raises(UsageError, match="not a name for a view"):
+            assert {name: address} == asked(browser, "save_view", name=name, address=address)["views"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import sys
+import threading
 import time
 
 import pytest
@@ -43,12 +44,18 @@ def test_a_request_is_answered_from_a_thread_of_its_own(view):
     json.dumps(message, allow_nan=False)
 
 
-def test_a_cancelled_request_is_not_answered(view):
-    view._on_request(view, {"k": "tvz:cancel", "id": "b"}, [])
-    view._on_request(view, {"k": "tvz:req", "id": "b", "name": "poll", "msg": {}}, [])
-    view._on_request(view, {"k": "tvz:req", "id": "c", "name": "poll", "msg": {}}, [])
+def test_a_request_that_waits_for_its_turn_can_be_cancelled(view, monkeypatch):
+    begun, free = threading.Semaphore(0), threading.Event()
+    monkeypatch.setattr(view.controller.session, "poll", lambda: begun.release() or free.wait(60))
+    for one in ("a", "b", "c", "d", "e", "f"):  # four are answered at once
+        view._on_request(view, {"k": "tvz:req", "id": one, "name": "poll"}, [])
+    assert all(begun.acquire(timeout=60) for _ in range(4))
+    for one in ("a", "e", "unknown"):
+        view._on_request(view, {"k": "tvz:cancel", "id": one}, [])
+    free.set()
 
-    assert ["c"] == [message["id"] for message, _ in answered(view)]
+    assert ["a", "b", "c", "d", "f"] == sorted(message["id"] for message, _ in answered(view, 5))
+    assert 5 == len(answered(view, 6, seconds=0.1))
 
 
 @pytest.mark.parametrize("content", [None, "text", {}, {"k": "other"}, {"k": "tvz:state", "state": "none"}])

@@ -20,6 +20,7 @@ from jupyter_server.services.contents.filemanager import FileContentsManager
 
 from tarviz.model.errors import NotFoundError, TarvizError
 from tarviz.testing.faults import FaultServer
+from tarviz.widgets.host.replies import CSP, HEADERS
 from tarviz.widgets.host.rpc import pack, unpack
 from tarviz.widgets.lab import pages as lab_pages
 from tarviz.widgets.lab.pages import Pages
@@ -94,6 +95,49 @@ class TestOpen:
 
     def test_other_shards_have_an_address_below_the_server(self, pages: Pages):
         assert f"{BASE}/tarviz/?path=sub%2Fb.tar" == pages.opened("sub/b.tar")
+
+
+class TestReplies:
+    def test_a_page_and_what_it_asks_beside_it(self, pages: Pages):
+        page = pages.got("a.tar", "", "", "", True)
+        state = pages.got("a.tar", "state", "one", "", True)
+        answered = pages.posted("a.tar", "rpc", pack({"k": "tvz:req", "id": "1", "name": "find", "msg": {"text": "set/n000003"}}))
+
+        assert (200, b"<title>a.tar \xc2\xb7 tarviz</title>" in b"".join(map(bytes, page.pieces))) == (page.status, True)
+        assert "a.tar" == unpack(b"".join(map(bytes, state.pieces)))[0]["_first"]["config"]["title"]
+        assert {"row": 3, "position": 3} == unpack(b"".join(map(bytes, answered.pieces)))[0]["r"]
+        for reply in (page, state, answered):
+            assert {**HEADERS, "Content-Security-Policy": CSP} == dict(reply.headers)
+
+    def test_a_part_of_a_payload(self, pages: Pages):
+        assert pages.browser("a.tar").wait(5, 60.0)
+        reply = pages.got("a.tar", "m/3/cls", "", "bytes=0-0", True)
+
+        assert (206, b"0", "bytes 0-0/1") == (reply.status, b"".join(map(bytes, reply.pieces)), reply.headers["Content-Range"])
+        assert "nosniff" == reply.headers["X-Content-Type-Options"]
+
+    def test_on_nothing_is_a_page_that_opens_others(self, pages: Pages):
+        page = pages.got("", "", "", "", True)
+
+        assert (200, True) == (page.status, b"<title>tarviz</title>" in b"".join(map(bytes, page.pieces)))
+
+    def test_what_is_not_shown_is_404_a_page_still_a_page(self, pages: Pages):
+        page, state = pages.got("../outside.tar", "", "", "", True), pages.got("../outside.tar", "state", "", "", True)
+        answered = pages.posted("../outside.tar", "rpc", pack({"k": "tvz:req", "id": "1", "name": "poll"}))
+
+        assert (404, "text/html; charset=utf-8") == (page.status, page.mime)
+        for reply in (state, answered):
+            assert (404, "text/plain; charset=utf-8") == (reply.status, reply.mime)
+            assert b"There is no such file or folder in the folder of this Jupyter server." in b"".join(map(bytes, reply.pieces))
+
+    def test_a_frame_goes_to_one_place_only(self, pages: Pages):
+        assert (404, 400) == (pages.posted("a.tar", "state", b"").status, pages.posted("a.tar", "rpc", b"").status)
+
+    def test_for_another_site_nothing_far_is_read(self, pages: Pages):
+        reply = pages.got("s3://bucket/a.tar", "state", "", "", False)
+
+        assert (404, True) == (reply.status, b"another site asks this server to read a URL." in b"".join(map(bytes, reply.pieces)))
+        assert 200 == pages.got("a.tar", "state", "", "", False).status
 
 
 @pytest.fixture(scope="module")

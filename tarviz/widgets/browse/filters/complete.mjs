@@ -85,7 +85,6 @@ export class Completion {
   }
 
   close() {
-    this.items = [];
     this.list.hidden = true;
     this.input.setAttribute("aria-expanded", "false");
     this.input.removeAttribute("aria-activedescendant");

@@ -1,7 +1,7 @@
 // @ts-check
 // Views that were given a name: filter, order, tiles or table, all that an address holds. Every page on these shards has them.
 
-import { fill, h } from "../../host/core.mjs";
+import { button, fill, h, menu } from "../../host/core.mjs";
 
 /**
  * What they need of the page around them.
@@ -28,22 +28,13 @@ export class Views {
       },
     });
     this.list = h("ul", {});
-    const save = h("button", { title: "keep what is shown under this name", onclick: () => this.save() }, "save");
-    this.box = h(
-      "details",
-      { class: "tvz-views" },
-      h("summary", { title: "filter, order and view, kept under a name" }, "views"),
-      h("div", { class: "tvz-views-list" }, this.list, h("div", { class: "tvz-views-new" }, this.name, save)),
+    const save = button("save", "keep what is shown under this name", () => this.save());
+    this.box = menu(
+      { class: "tvz-views", ontoggle: () => this.box.open && this.ask("views", {}) },
+      "views",
+      "filter, order and view, kept under a name",
+      ...[this.list, h("div", { class: "tvz-views-new" }, this.name, save)],
     );
-    this.box.addEventListener("toggle", () => this.box.open && this.ask("views", {}));
-    this.box.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => e.key === "Escape" && this.close(e));
-  }
-
-  /** @param {KeyboardEvent} event */
-  close(event) {
-    event.stopPropagation();
-    this.box.open = false;
-    this.box.querySelector("summary")?.focus();
   }
 
   save() {
@@ -69,11 +60,7 @@ export class Views {
         this.box.open = false;
         this.around.show(address);
       };
-      const drop = h(
-        "button",
-        { "aria-label": `drop the view ${name}`, title: "drop", onclick: () => this.ask("drop_view", { name }) },
-        "✕",
-      );
+      const drop = button("✕", "drop", () => this.ask("drop_view", { name }), { "aria-label": `drop the view ${name}` });
       const title = decodeURIComponent(address.replaceAll("+", " ")) || "all records, as in the tar";
       return h("li", {}, h("button", { class: "tvz-link tvz-cut", dir: "auto", title, onclick: show }, name), drop);
     });

@@ -1,7 +1,7 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, button, drawnBy, h, later } from "../../host/core.mjs";
+import { bindKeys, button, drawnBy, focusInPlace, h, later } from "../../host/core.mjs";
 import { makeRpc } from "../../host/requests.mjs";
 import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
@@ -115,7 +115,6 @@ export class BrowserView {
     this.ordered = first.poll.query.ordered;
     /** fields that most records have, "" where there is no such set */
     this.common = "";
-    this.stale = false;
     /** the pane is to show the first record of the search that runs */
     this.follow = false;
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
@@ -265,7 +264,7 @@ export class BrowserView {
   start(saved) {
     const address = this.model.media ? read(location.hash) : {};
     const shown = { ...this.usual, ...(Object.keys(address).length ? address : saved.shown) };
-    if (this.model.media && document.activeElement === document.body) this.grid.root.focus({ preventScroll: true }); // a page of its own: the keys are ours
+    if (this.model.media && document.activeElement === document.body) focusInPlace(this.grid.root); // a page of its own: the keys are ours
     if (this.model.media)
       window.addEventListener(
         "popstate",
@@ -290,9 +289,19 @@ export class BrowserView {
 
   // ---- what its parts ask of each other
 
-  /** Show other records, or these in another order. @param {any} wish @param {boolean} [quiet] */
-  search(wish, quiet = false) {
-    return this.searches.run(wish, quiet);
+  /** Show other records, or these in another order. @param {any} wish */
+  search(wish) {
+    return this.searches.run(wish);
+  }
+
+  /** A tile for each box, or for each record. */
+  toggleBoxes() {
+    this.search({ objects: !this.searches.next.objects });
+  }
+
+  /** The marked records only, or all. */
+  toggleMarked() {
+    this.search({ only: !this.searches.next.only });
   }
 
   /** Filter by a click, see `Search.pick`. @param {Parameters<Search["pick"]>} choice */
@@ -339,15 +348,15 @@ export class BrowserView {
     if (event.ctrlKey || event.metaKey) this.mark();
   }
 
-  /** @param {number} position @param {{ quiet?: boolean, id?: number }} [options] */
-  select(position, { quiet = false, id } = {}) {
+  /** @param {number} position @param {number} [id] its row, where that is known */
+  select(position, id) {
     if (position < 0 || position >= this.count) return;
     this.at = position;
     this.selected = this.grid.items.get(position)?.id ?? -1;
     this.grid.reveal(position);
     if (this.table.shown) this.table.reveal(position);
     this.grid.draw();
-    this.pane.open(id, quiet);
+    this.pane.open(id);
   }
 
   /** @param {number} by */
@@ -422,6 +431,10 @@ export class BrowserView {
     this.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
   }
 
+  toggleTable() {
+    this.showTable(!this.table.shown);
+  }
+
   /** Records as a table, or as tiles. @param {boolean} on */
   showTable(on) {
     this.table.root.hidden = !on;
@@ -430,9 +443,13 @@ export class BrowserView {
     if (on) this.table.open();
     this.grid.layout = undefined;
     this.grid.draw();
-    (on ? this.table.root : this.grid.root).focus({ preventScroll: true });
+    focusInPlace(this.list);
     if (on) this.table.reveal(this.at);
     this.stepping();
+  }
+
+  toggleMap() {
+    this.showMap(!this.map.shown);
   }
 
   /** The map beside the records, or not. @param {boolean} on */
@@ -444,6 +461,11 @@ export class BrowserView {
     else if (!this.searches.restoring) this.map.uncircle();
     this.resized();
     this.stepping();
+  }
+
+  /** Whether one record fills the page. */
+  get zoomed() {
+    return this.root.classList.contains("tvz-zoomed");
   }
 
   /** Whether the records in view are there: pictures first, then all that is counted. */

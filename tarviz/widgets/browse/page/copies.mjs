@@ -97,7 +97,7 @@ export class Copies {
       picks: [...view.picks],
       view: view.table.shown ? "table" : "",
       map: view.map.shown,
-      large: view.root.classList.contains("tvz-zoomed"),
+      large: view.zoomed,
       px: view.px,
       image: view.image,
       label: view.labelChosen ? view.label : null,

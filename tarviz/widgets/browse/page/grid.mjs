@@ -346,7 +346,7 @@ export class Grid {
     } catch (error) {
       this.asked.delete(name);
       this.view.trouble(error);
-      if (!this.view.lost) await new Promise((go) => setTimeout(go, 1000));
+      await new Promise((go) => setTimeout(go, 1000));
     }
     this.draw();
   }
@@ -401,7 +401,6 @@ export class Grid {
       for (const position of this.items.keys()) if (position < first || position >= stop) this.items.delete(position);
     }
     if (this.view.pane.opening && this.items.has(this.view.at)) this.view.pane.open();
-    if (this.view.selected < 0 && this.view.count === 0) this.view.count = Math.max(this.view.count, message.start + message.rows.length);
     this.draw();
   }
 }

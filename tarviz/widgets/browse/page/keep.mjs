@@ -16,9 +16,8 @@ export class Keep {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
     this.view = view;
-    this.clean = false;
-    /** @type {any} */
-    this.job = { number: 0, running: false, text: "", bad: false };
+    /** @type {any} what the controller says of its job: whether it runs, its last word, whether that is bad */
+    this.job = {};
     /** @type {[string, number][]} */
     this.tags = [];
     this.tagVersion = -1;

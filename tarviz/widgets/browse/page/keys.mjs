@@ -68,8 +68,7 @@ export class Keys {
       if (name === "?") this.sheet.toggle();
       return name === "?";
     }
-    const inGrid =
-      view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.root.classList.contains("tvz-zoomed");
+    const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.zoomed;
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) {
       view.stepShard(name === "ArrowDown" ? 1 : -1);
@@ -78,8 +77,7 @@ export class Keys {
     const layout = view.grid.measure();
     if (inGrid || /^[hjkl]$/.test(name)) {
       const to = move(name, view.at, {
-        columns:
-          view.table.shown || (view.root.classList.contains("tvz-zoomed") && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns,
+        columns: view.table.shown || (view.zoomed && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns,
         rows: view.table.shown
           ? Math.floor(view.table.root.clientHeight / LINE_HEIGHT) - 1
           : Math.floor(view.grid.viewHeight() / layout.rowHeight),
@@ -98,7 +96,7 @@ export class Keys {
       return true;
     }
     const acts = /** @type {Record<string, () => void>} */ ({
-      Enter: () => view.zoom(!view.root.classList.contains("tvz-zoomed")),
+      Enter: () => view.zoom(!view.zoomed),
       "[": () => view.stepShard(-1),
       "]": () => view.stepShard(1),
       g: () => view.tools.askGo(),
@@ -114,7 +112,7 @@ export class Keys {
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
       b: () => view.beside.open(),
-      m: () => view.search({ only: !view.searches.next.only }),
+      m: () => view.toggleMarked(),
       y: () => view.copies.key(),
       Y: () => view.copies.record(),
       c: () => view.copies.compare(),
@@ -122,9 +120,9 @@ export class Keys {
       "?": () => this.sheet.toggle(),
       o: () => view.toggleOver(),
       T: () => view.tagging.open(),
-      t: () => view.showTable(!view.table.shown),
-      x: () => view.search({ objects: !view.searches.next.objects }),
-      p: () => view.showMap(!view.map.shown),
+      t: () => view.toggleTable(),
+      x: () => view.toggleBoxes(),
+      p: () => view.toggleMap(),
     });
     for (const control of ["Ctrl+", "Meta+"]) {
       acts[`${control}a`] = () => view.curation.all();
@@ -145,7 +143,7 @@ export class Keys {
     else if (view.sql.shown) view.sql.close();
     else if (typing) view.list.focus();
     else if (view.root.classList.contains("tvz-railed")) view.showRail(false);
-    else if (view.root.classList.contains("tvz-zoomed")) view.zoom(false);
+    else if (view.zoomed) view.zoom(false);
     else leave(view.root);
     return true;
   }
@@ -153,7 +151,7 @@ export class Keys {
   /** Larger or smaller: the tiles, or the picture when the record is enlarged. @param {number} by */
   step(by) {
     const { view: browser } = this;
-    const view = /** @type {any} */ (browser.root.classList.contains("tvz-zoomed") && browser.pane.root.querySelector(".tvz-frame"))?.view;
+    const view = /** @type {any} */ (browser.zoomed && browser.pane.root.querySelector(".tvz-frame"))?.view;
     if (view) return view.zoom(by > 0 ? 1.5 : 1 / 1.5);
     const sizes = browser.config.sizes;
     const at = sizes.indexOf(browser.px) + by;

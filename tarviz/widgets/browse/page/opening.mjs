@@ -1,7 +1,7 @@
 // @ts-check
 // Other shards, opened from the page: a path, a folder or a URL, or one of those that were opened last.
 
-import { fill, h } from "../../host/core.mjs";
+import { fill, h, menu } from "../../host/core.mjs";
 
 /**
  * What it needs of the page around it.
@@ -31,20 +31,13 @@ export class Opening {
     this.recent = recent;
     this.list = h("ul", {});
     const go = h("button", { onclick: () => this.go(this.path.value) }, "open");
-    this.box = h(
-      "details",
-      { class: "tvz-views tvz-opening", open },
-      h("summary", { title: "other shards on a page of their own" }, "open …"),
-      h("div", { class: "tvz-views-list" }, h("div", { class: "tvz-views-new" }, this.path, go), recent, this.list),
+    const line = h("div", { class: "tvz-views-new" }, this.path, go);
+    this.box = menu(
+      { class: "tvz-views tvz-opening", open, ontoggle: () => this.box.open && this.ask() },
+      "open …",
+      "other shards on a page of their own",
+      ...[line, recent, this.list],
     );
-    const asking = () => this.box.open && this.ask();
-    this.box.addEventListener("toggle", asking);
-    this.box.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
-      if (e.key !== "Escape") return;
-      e.stopPropagation();
-      this.box.open = false;
-      this.box.querySelector("summary")?.focus();
-    });
   }
 
   async ask() {

@@ -43,7 +43,7 @@ export class Polls {
     this.polling = true;
     this.polled = performance.now();
     try {
-      const { r } = await view.rpc("poll", { since: view.version, want: this.wanted(), idle }, { urgent: true });
+      const { r } = await view.rpc("poll", { since: view.version, want: view.grid.visibleRange(2).stop, idle }, { urgent: true });
       view.lost = false;
       this.take(r);
     } catch (error) {
@@ -56,11 +56,6 @@ export class Polls {
       this.looked = false;
       await this.now(true);
     }
-  }
-
-  wanted() {
-    const { stop } = this.view.grid.visibleRange(2);
-    return Math.min(stop, this.view.count + 400);
   }
 
   /** @param {any} poll */
@@ -86,13 +81,11 @@ export class Polls {
         view.count = poll.query.count;
         view.grid.layout = undefined;
       }
-      view.searching = poll.query.done
-        ? ""
-        : view.plain()
+      view.searching =
+        poll.query.done || view.plain()
           ? ""
-          : poll.query.note
-            ? poll.query.note
-            : `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.shards)}`;
+          : poll.query.note ||
+            `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.shards)}`;
       view.failed = poll.query.error;
       if (view.failed) {
         view.say(view.failed, "bad");
@@ -125,7 +118,6 @@ export class Polls {
         .filter(Boolean)
         .join(" · "),
     );
-    view.stale = view.shards.some((shard) => shard?.stale);
     view.status.tell();
     view.rail.draw();
     view.grid.draw();

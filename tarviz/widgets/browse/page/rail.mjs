@@ -56,14 +56,14 @@ export class Rail {
   }
 
   draw() {
-    this.list.tabIndex = this.view.shards.length > 1 ? 0 : -1;
+    const all = this.view.shards.length > 1 ? 1 : 0;
+    this.list.tabIndex = all - 1;
     const height = this.list.clientHeight || 120;
-    const count = this.view.shards.length + (this.view.shards.length > 1 ? 1 : 0);
+    const count = this.view.shards.length + all;
     this.area.style.height = `${count * RAIL_ROW}px`;
     this.list.style.maxHeight = `${Math.min(count, 9) * RAIL_ROW + 2}px`;
     const { first, stop } = visible({ columns: 1, rowHeight: RAIL_ROW }, { top: this.list.scrollTop, height, count, margin: 2 });
     const most = Math.max(1, ...this.view.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
-    const all = this.view.shards.length > 1 ? 1 : 0;
     const rows = [];
     for (let at = first; at < stop; at += 1) {
       const shard = all && at === 0 ? undefined : this.view.shards[at - all];
@@ -101,9 +101,9 @@ export class Rail {
       rows.push(row);
     }
     fill(this.area, ...rows);
-    if (this.view.tools.shard.options.length !== Math.min(count, 501) || this.shardCount !== this.view.shards.length) {
+    if (this.shardCount !== this.view.shards.length) {
       this.shardCount = this.view.shards.length;
-      this.view.tools.shard.hidden = this.view.shards.length < 2;
+      this.view.tools.shard.hidden = !all;
       fill(
         this.view.tools.shard,
         h("option", { value: "" }, "all shards"),

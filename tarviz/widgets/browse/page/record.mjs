@@ -1,8 +1,8 @@
 // @ts-check
 // The pane of one record: its fields, each as a value, as bytes, as a tf.train.Example, and its tar header.
 
-import { fill, formatBytes, formatCount, h, hits, saveAs } from "../../host/core.mjs";
-import { isOvertaken, RpcError } from "../../host/requests.mjs";
+import { button, fill, formatBytes, formatCount, h, hits, saveAs } from "../../host/core.mjs";
+import { isOvertaken, RpcError, wordsOf } from "../../host/requests.mjs";
 import { drawHex, factTable, hexDump, readAll } from "../../panes/panels.mjs";
 import { drawCard } from "./card.mjs";
 import { shortKey } from "./rail.mjs";
@@ -15,7 +15,6 @@ export class RecordPane {
     this.field = "";
     this.tab = "value";
     this.options = {};
-    this.opening = false;
     /** @type {number | undefined} a byte of the shard that the next record is opened at */
     this.wantedByte = undefined;
     /** @type {any} */
@@ -25,15 +24,15 @@ export class RecordPane {
     this.fill();
   }
 
-  /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known @param {boolean} [quiet] */
-  async open(id, quiet = false) {
+  /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known */
+  async open(id) {
     const position = this.view.at;
     const there = this.view.grid.items.get(position);
     const item = id === undefined || there?.id === id ? there : { id, key: "", fields: [], tile: {} };
     this.opening = item === undefined;
     if (!item) return;
     this.view.selected = item.id;
-    if (!quiet) this.view.remembering();
+    this.view.remembering();
     this.view.drawSoon();
     try {
       const { r, buffers } = await this.view.rpc("record", { row: item.id, ext: this.field, options: this.options });
@@ -44,7 +43,7 @@ export class RecordPane {
         const field = r.fields.findLast((/** @type {any} */ one) => one.offset - 512 <= byte) ?? r.fields[0];
         if (field && field.ext !== this.field) {
           this.field = field.ext;
-          return void this.open(id, quiet);
+          return void this.open(id);
         }
       }
       this.fill(r, buffers);
@@ -54,7 +53,7 @@ export class RecordPane {
       if (error instanceof RpcError && error.fault.code === "no-kernel") this.fillSaved(item);
       else if (error instanceof RpcError) {
         this.end();
-        fill(this.root, h("p", { class: "tvz-note tvz-note-bad", role: "alert" }, `${error.fault.msg} ${error.fault.hint}`));
+        fill(this.root, h("p", { class: "tvz-note tvz-note-bad", role: "alert" }, wordsOf(error)));
       }
       this.view.trouble(error);
     }
@@ -64,7 +63,7 @@ export class RecordPane {
     this.pane.abort();
     this.pane = new AbortController();
     const pane = this.pane;
-    this.view.signal.addEventListener("abort", () => pane.abort(), { once: true, signal: pane.signal });
+    this.view.signal.addEventListener("abort", () => pane.abort(), { signal: pane.signal });
   }
 
   /** @param {any} item */
@@ -115,37 +114,28 @@ export class RecordPane {
     const ext = record.ext ?? "";
     const field = record.fields.find((/** @type {any} */ f) => f.ext === ext);
     const around = this.around(record, this.pane.signal);
-    const chips = record.fields.map((/** @type {any} */ f, /** @type {number} */ at) =>
-      h(
-        "button",
-        {
-          class: "tvz-chip",
-          role: "tab",
-          "aria-selected": String(this.field !== "" && f.ext === ext),
-          title: `${f.kind}, ${formatBytes(f.size)}, byte ${formatCount(f.offset)}${at < 9 ? ` (key ${at + 1})` : ""}`,
-          onclick: () => this.pickField(at),
-        },
-        h("b", { dir: "auto" }, f.ext || "?"),
-        ` ${formatBytes(f.size)}`,
-      ),
-    );
-    const tab = (/** @type {string} */ id, /** @type {string} */ text) =>
-      h(
-        "button",
-        {
-          role: "tab",
-          "aria-selected": String(this.tab === id),
-          onclick: () => {
-            this.tab = id;
-            this.fill(record, buffers);
-          },
-        },
-        text,
-      );
+    const chip = (
+      /** @type {Node} */ name,
+      /** @type {string} */ more,
+      /** @type {string} */ title,
+      /** @type {boolean} */ on,
+      /** @type {number} */ at,
+    ) => h("button", { class: "tvz-chip", role: "tab", "aria-selected": String(on), title, onclick: () => this.pickField(at) }, name, more);
+    const chips = record.fields.map((/** @type {any} */ f, /** @type {number} */ at) => {
+      const title = `${f.kind}, ${formatBytes(f.size)}, byte ${formatCount(f.offset)}${at < 9 ? ` (key ${at + 1})` : ""}`;
+      return chip(h("b", { dir: "auto" }, f.ext || "?"), ` ${formatBytes(f.size)}`, title, this.field !== "" && f.ext === ext, at);
+    });
+    const tab = (/** @type {string} */ id, /** @type {string} */ text) => {
+      const turn = () => {
+        this.tab = id;
+        this.fill(record, buffers);
+      };
+      return h("button", { role: "tab", "aria-selected": String(this.tab === id), onclick: turn }, text);
+    };
     const body = h("div", { class: "tvz-body", role: "tabpanel" });
     const { view } = this;
     const walk = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
-      h("button", { "aria-label": name, title: name, onclick: act }, text);
+      button(text, name, act, { "aria-label": name });
     fill(
       this.root,
       h(
@@ -165,19 +155,7 @@ export class RecordPane {
       h(
         "div",
         { class: "tvz-chips", role: "tablist", "aria-label": "fields" },
-        record.fields.length > 1
-          ? h(
-              "button",
-              {
-                class: "tvz-chip",
-                role: "tab",
-                "aria-selected": String(this.field === ""),
-                title: "all fields (key 0)",
-                onclick: () => this.pickField(-1),
-              },
-              h("b", {}, "card"),
-            )
-          : null,
+        record.fields.length > 1 ? chip(h("b", {}, "card"), "", "all fields (key 0)", this.field === "", -1) : null,
         ...chips,
       ),
       h(
@@ -192,15 +170,11 @@ export class RecordPane {
       h(
         "div",
         { class: "tvz-pane-foot" },
-        h("button", { onclick: () => this.view.copies.record(), title: "Y" }, "copy as Python"),
+        button("copy as Python", "Y", () => view.copies.record()),
         field ? h("button", { onclick: () => this.saveField(around, record) }, `save .${ext}`) : null,
-        h("button", { onclick: () => this.view.mark(), title: "Space" }, "mark"),
-        h("button", { onclick: () => this.view.tagging.open(), title: "T: the marked records, or this one" }, "tag …"),
-        h(
-          "button",
-          { onclick: () => this.view.zoom(!this.view.root.classList.contains("tvz-zoomed")), title: "Enter" },
-          this.view.root.classList.contains("tvz-zoomed") ? "back" : "enlarge",
-        ),
+        button("mark", "Space", () => view.mark()),
+        button("tag …", "T: the marked records, or this one", () => view.tagging.open()),
+        button(view.zoomed ? "back" : "enlarge", "Enter", () => view.zoom(!view.zoomed)),
       ),
     );
     this.fillBody(body, record, buffers, around);

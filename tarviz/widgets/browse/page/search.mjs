@@ -118,9 +118,9 @@ export class Search {
     try {
       await this.show(shown);
       if (shown !== this.restoring) return; // Back was pressed again
-      if (shown.large !== view.root.classList.contains("tvz-zoomed")) view.zoom(shown.large);
+      if (shown.large !== view.zoomed) view.zoom(shown.large);
       if (shown.row) await this.startAt(shown.row, shown.at);
-      else if (!view.narrow()) view.select(Math.min(shown.at, view.count - 1), { quiet: true });
+      else if (!view.narrow()) view.select(Math.min(shown.at, view.count - 1));
     } finally {
       if (shown === this.restoring) this.restoring = undefined;
       view.remembering();
@@ -200,7 +200,7 @@ export class Search {
         ({ r } = await view.rpc("find", { text, at }));
       }
       if (restoring !== this.restoring) return undefined;
-      if (r.position !== null) return this.stand(r, true);
+      if (r.position !== null) return this.stand(r);
       view.say(view.done ? `${text} is not among the records shown.` : AWAITED);
     } catch (error) {
       if (restoring !== this.restoring) return undefined;
@@ -210,13 +210,13 @@ export class Search {
     return view.polls.followFirst();
   }
 
-  /** @param {{ row: number, position: number }} found @param {boolean} quiet */
-  stand(found, quiet) {
+  /** @param {{ row: number, position: number }} found */
+  stand(found) {
     const { view } = this;
     view.follow = false;
     view.count = Math.max(view.count, found.position + 1);
     view.grid.layout = undefined;
-    view.select(found.position, { quiet, id: found.row });
+    view.select(found.position, found.row);
   }
 
   /** @param {string} text */
@@ -233,7 +233,7 @@ export class Search {
         ({ r } = await view.rpc("find", { text }));
       }
       if (r.position === null) return view.say(AWAITED);
-      this.stand(r, false);
+      this.stand(r);
       view.list.focus();
     } catch (error) {
       view.trouble(error);

@@ -1,7 +1,7 @@
 // @ts-check
 // The edges of rail and details: dragged, or moved by arrows; what was chosen is kept for the next page.
 
-import { h } from "../../host/core.mjs";
+import { dragged, h } from "../../host/core.mjs";
 
 /** Narrowest, usual and widest, in pixels. */
 const EDGE_WIDTHS = { rail: [140, 210, 560], pane: [240, 350, 900] };
@@ -30,17 +30,10 @@ export function splitters(main, changed, signal) {
       changed();
     };
     const way = side === "rail" ? 1 : -1;
-    edge.addEventListener(
-      "pointerdown",
-      (/** @type {PointerEvent} */ e) => {
-        e.preventDefault();
-        edge.setPointerCapture(e.pointerId);
-        const [from, start] = [width, e.clientX];
-        const move = (/** @type {PointerEvent} */ now) => set(from + way * (now.clientX - start));
-        edge.addEventListener("pointermove", move);
-        edge.addEventListener("pointerup", () => edge.removeEventListener("pointermove", move), { once: true });
-      },
-      { signal },
+    dragged(
+      edge,
+      () => width,
+      (from, moved) => set(from + way * moved),
     );
     edge.addEventListener("dblclick", () => set(usual), { signal });
     edge.addEventListener(

@@ -2,6 +2,7 @@
 // A box for SQL over the records, the objects and the tags of the shards; a row with a key leads to its record.
 
 import { button, fill, focusedBeside, formatCount, h, table } from "../../host/core.mjs";
+import { wordsOf } from "../../host/requests.mjs";
 
 const FIRST_QUERY = "SELECT * FROM records LIMIT 20";
 
@@ -80,8 +81,7 @@ export class SqlBox {
       this.draw(r);
     } catch (error) {
       if (own !== this.asked) return;
-      const fault = /** @type {any} */ (error).fault ?? { msg: String(error), hint: "" };
-      this.say(`${fault.msg} ${fault.hint}`, "tvz-bad");
+      this.say(wordsOf(error), "tvz-bad");
     } finally {
       if (own === this.asked) this.halt.hidden = true;
     }

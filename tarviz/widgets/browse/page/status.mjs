@@ -2,7 +2,7 @@
 // The line below the records: where the cursor is, what goes on, what went wrong, and the buttons that help.
 
 import { button, fill, formatCount, h } from "../../host/core.mjs";
-import { isOvertaken, RpcError } from "../../host/requests.mjs";
+import { isOvertaken, NO_ANSWER, RpcError, wordsOf } from "../../host/requests.mjs";
 
 export class StatusLine {
   /** @param {import("./browse.mjs").BrowserView} view */
@@ -79,12 +79,11 @@ export class StatusLine {
   /** @param {unknown} error */
   trouble(error) {
     if (isOvertaken(error)) return;
-    const fault = error instanceof RpcError ? error.fault : { type: "", code: "", msg: String(error), hint: "" };
-    if (fault.code === "no-kernel") {
+    if (error instanceof RpcError && error.fault.code === "no-kernel") {
       this.view.lost = true;
-      const saved = fault.type === "Saved";
-      this.say(saved ? fault.msg : `${fault.msg} ${fault.hint} The pictures that were there stay.`, saved ? "" : "bad");
-    } else this.say(`${fault.msg}${fault.hint ? ` ${fault.hint}` : ""}`, "bad");
+      if (error.fault.type === "Saved") this.say(error.fault.msg);
+      else this.say(`${wordsOf(error)} The pictures that were there stay.`, "bad");
+    } else this.say(wordsOf(error), "bad");
   }
 
   /** @param {boolean} slow */
@@ -96,7 +95,7 @@ export class StatusLine {
           ? this.view.far
           : this.view.model.media
             ? "The server of this page has not answered yet: it is reading, or it was stopped (tarviz browse, in its terminal)."
-            : "No answer from the kernel: it is busy, or it was restarted. Run the cell again to go on.",
+            : NO_ANSWER,
         "bad",
       );
     else {

@@ -1,7 +1,7 @@
 // @ts-check
 // The table view: one row per record, a column an expression; sorted by a click on a column, widths by dragging its edge.
 
-import { fill, formatCount, h, hits, MAX_SCROLL, scrollOf, topOf } from "../../host/core.mjs";
+import { dragged, fill, formatCount, h, hits, MAX_SCROLL, scrollOf, topOf } from "../../host/core.mjs";
 
 /** Pixels of a row: a picture of 32 and its rims. */
 export const LINE_HEIGHT = 36;
@@ -173,7 +173,11 @@ export class TableView {
     const heads = ["key", ...(this.columns ?? [])].map((column) => {
       const on = column === sorted;
       const grip = h("span", { class: "tvz-grip", "aria-hidden": "true" });
-      grip.addEventListener("pointerdown", (/** @type {PointerEvent} */ e) => this.resize(column, grip, e));
+      dragged(
+        grip,
+        () => this.width(column),
+        (from, moved) => this.resize(column, from + moved),
+      );
       grip.addEventListener("click", (/** @type {Event} */ e) => e.stopPropagation());
       return h(
         "div",
@@ -223,18 +227,11 @@ export class TableView {
     );
   }
 
-  /** @param {string} column @param {HTMLElement} grip @param {PointerEvent} event */
-  resize(column, grip, event) {
-    event.preventDefault();
-    grip.setPointerCapture(event.pointerId);
-    const [from, start] = [this.width(column), event.clientX];
-    const move = (/** @type {PointerEvent} */ e) => {
-      this.widths.set(column, Math.max(48, from + e.clientX - start));
-      this.head.style.gridTemplateColumns = this.template();
-      this.draw();
-    };
-    grip.addEventListener("pointermove", move);
-    grip.addEventListener("pointerup", () => grip.removeEventListener("pointermove", move), { once: true });
+  /** @param {string} column @param {number} width */
+  resize(column, width) {
+    this.widths.set(column, Math.max(48, width));
+    this.head.style.gridTemplateColumns = this.template();
+    this.draw();
   }
 
   /** @param {number} first @param {number} stop */

@@ -106,10 +106,9 @@ export class Tools {
     const off = { "aria-pressed": "false" };
     const turn = () => view.search({ descending: !view.searches.next.descending });
     this.turn = button("↓↑", "turn the order round", turn, { class: "tvz-turn-order", "aria-label": "descending", ...off });
-    this.table = button("table", "table or tiles (t)", () => view.showTable(!view.table.shown), off);
-    const boxes = () => view.search({ objects: !view.searches.next.objects });
-    this.boxes = button("boxes", "a tile for each box instead of each record (x)", boxes, off);
-    this.map = button("map", "map of the records, beside them (p)", () => view.showMap(!view.map.shown), off);
+    this.table = button("table", "table or tiles (t)", () => view.toggleTable(), off);
+    this.boxes = button("boxes", "a tile for each box instead of each record (x)", () => view.toggleBoxes(), off);
+    this.map = button("map", "map of the records, beside them (p)", () => view.toggleMap(), off);
     this.save = h(
       "select",
       {
@@ -139,7 +138,7 @@ export class Tools {
             all: () => view.curation.all(),
             none: () => view.curation.none(),
             invert: () => view.curation.invert(),
-            only: () => view.search({ only: !view.searches.next.only }),
+            only: () => view.toggleMarked(),
             beside: () => view.beside.open(),
             undo: () => view.curation.undo(),
             redo: () => view.curation.redo(),

@@ -42,7 +42,7 @@
         this.node.tabIndex = -1;
         this.addClass("jp-IFrame");
         this.theme = new MutationObserver(() => this.dress());
-        this.theme.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-name"] });
+        this.theme.observe(document.body, { attributeFilter: ["data-jp-theme-name"] });
         this.look(path);
       }
 
