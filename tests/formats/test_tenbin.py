@@ -69,3 +69,11 @@ def test_a_shape_that_its_bytes_do_not_fill_is_an_error() -> None:
 
     with pytest.raises(DataError, match=r"an array i2\[4\] of the ten field has 6 bytes"):
         decode_buffer(made)
+
+
+def test_no_dimension_is_below_zero() -> None:
+    made = bytearray(encode_buffer([np.zeros((2, 1, 1), "<i1")]))
+    made[16 + 32 : 16 + 48] = np.array([-1, -1], "<i8").tobytes()
+
+    with pytest.raises(DataError, match="a header of the ten field cannot be read"):
+        decode_buffer(made)
