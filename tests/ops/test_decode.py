@@ -371,6 +371,11 @@ class TestKinds:
         assert message in caught.value.message
         assert hint is None or hint == caught.value.hint
 
+    def test_options_have_names(self) -> None:
+        for count in range(1, 15):
+            with pytest.raises(TypeError):
+                Decode("mp4", *[None] * count)  # type: ignore[misc]
+
     def test_what_is_unpacked_may_be_anything(self) -> None:
         assert (0, ("gz", "pkl")) == ((op := Decode("gz", channels=0, unsafe=["gz", "pkl"])).channels, op.unsafe)
         assert ("pkl",) == Decode("pkl", unsafe="pkl").unsafe

@@ -72,3 +72,9 @@ def test_what_a_chain_of_names_needs_is_found_from_its_end():
     """`a=b` comes before `b=c`: the record needs b for the one and c for the other."""
     assert {"b", "c"} == Rename({"a": "b", "b": "c"}).needs(frozenset({"a", "b"}))
     assert {"c"} == Rename({"b": "c", "a": "b"}).needs(frozenset({"a"}))
+
+
+@pytest.mark.parametrize("moves", [{"a": 3}, {"": "jpg"}, {"a": ""}, {"a": "jpg; "}, {"a": ["jpg", 3]}, {"a": []}])
+def test_a_name_that_is_none_is_refused(moves: Any) -> None:
+    with pytest.raises(ChainError, match="rename expects the old name of"):
+        Rename(moves)

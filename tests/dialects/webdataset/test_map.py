@@ -125,3 +125,21 @@ def test_counts_that_are_none(wrong: Any) -> None:
     with pytest.raises(UsageError):
         distributed_map_unordered("f", [])  # type: ignore[arg-type]
     assert [] == distributed_map_unordered(no_three, [])
+
+
+def test_threads_leave_what_they_have_not_begun_where_one_fails() -> None:
+    go, begun = threading.Event(), list[int]()
+
+    def task(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise ValueError("none")
+        go.wait(30)
+
+    threading.Timer(0.2, go.set).start()
+    with pytest.raises(ValueError, match="none"):
+        distributed_map_unordered(task, [(n,) for n in range(50)], num_workers=3)
+
+    assert go.is_set()  # those that had begun were waited for
+    assert len(begun) <= 4
+    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("tarviz-map")]

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 from tarviz.model.errors import DataError, LimitError
+from tarviz.ops.values import pictures
 from tarviz.ops.values.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, open_picture, reason, reduction
 from tarviz.ops.values.raster import decode_picture
 from tests import memory
@@ -95,6 +96,14 @@ class TestChannels:
         image.draft("L", image.size)
 
         np.testing.assert_array_equal(np.asarray(image), decode_picture(data, channels=1)[:, :, 0])
+
+    def test_so_it_is_without_the_fast_library(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        data = saved(Image.fromarray(COLOURS), "JPEG", quality=95)
+        expected = [decode_picture(data, channels=channels) for channels in (1, 3)]
+        monkeypatch.setattr(pictures, "_fast_jpeg", lambda: None)
+
+        for channels, pixels in zip((1, 3), expected, strict=True):
+            np.testing.assert_array_equal(pixels, decode_picture(data, channels=channels))
 
     def test_an_image_of_pil_holds_the_same_pixels(self) -> None:
         for format in ("PNG", "JPEG"):
