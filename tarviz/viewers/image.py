@@ -221,7 +221,7 @@ def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey"
         label = str(tone) if array.dtype != np.uint8 else "as it is"
         if array.dtype != np.uint8:
             panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))
-    label += f", every {step}th pixel" if step > 1 else ""
+    label += f", one pixel in {step}" if step > 1 else ""
     panel.blocks.append(Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], label))
     counts, low, high = tones.histogram(array)
     panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))

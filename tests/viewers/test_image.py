@@ -300,7 +300,7 @@ class TestPlanes:
         image.planes(np.zeros((3, width, 3), np.uint8), Meta(), panel)
 
         assert -(-width // step) == panel.blocks[0].width
-        assert "as it is" + (", every 2th pixel" if step > 1 else "") == panel.blocks[0].label
+        assert "as it is" + (", one pixel in 2" if step > 1 else "") == panel.blocks[0].label
 
     @pytest.mark.parametrize(
         ("dtype", "sent"),

@@ -85,8 +85,10 @@ def as_picture(array: NDArray[Any]) -> tuple[NDArray[Any], str] | None:
         array, note = np.moveaxis(array, 0, 2), "channels first"
     if array.shape[2] == 2:
         array, note = array[:, :, :1], "first of 2 channels"
-    step = math.isqrt(array.shape[0] * array.shape[1] // _MAX_SHOWN) + 1
-    return (array[::step, ::step], f"every {step}th pixel") if step > 1 else (array, note)
+    step = math.isqrt((array.shape[0] * array.shape[1] - 1) // _MAX_SHOWN) + 1
+    if step > 1:
+        array, note = array[::step, ::step], f"{note}, one pixel in {step}".removeprefix(", ")
+    return array, note
 
 
 def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str]:
