@@ -103,7 +103,7 @@ class TestAPiece:
 class TestEachRecord:
     @pytest.mark.parametrize(
         ("world", "workers", "sizes"),
-        itertools.product([1, 2, 4], [1, 2, 5], [[47], [30, 17], [20, 5, 9, 14], [7] * 11, [1, 6, 3, 40, 0]]),
+        list(itertools.product([1, 2, 4], [1, 2, 5], [[47], [30, 17], [20, 5, 9, 14], [7] * 11, [1, 6, 3, 40, 0]])),
         ids=str,
     )
     def test_comes_once_an_epoch(self, tmp_path: Path, world: int, workers: int, sizes: list[int]) -> None:

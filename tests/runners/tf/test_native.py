@@ -52,7 +52,9 @@ def values(dataset: Any) -> list[Any]:
     return [[part.numpy() for part in element] for element in dataset]
 
 
-@pytest.mark.parametrize(("num_workers", "drop_remainder", "batch"), itertools.product([0, 2, 5], [False, True], [None, 1, 7, 16, 100]))
+@pytest.mark.parametrize(
+    ("num_workers", "drop_remainder", "batch"), list(itertools.product([0, 2, 5], [False, True], [None, 1, 7, 16, 100]))
+)
 @pytest.mark.matrix
 def test_the_tensors_are_those_of_the_graph(photos: str, batch: int | None, drop_remainder: bool, num_workers: int) -> None:
     pipeline = Pipeline(photos, PHOTOS + "|flip(jpg)|decode(cls)", select=("jpg", "cls"))
