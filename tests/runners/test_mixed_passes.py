@@ -150,7 +150,11 @@ class TestReaders:
 class TestResuming:
     @pytest.mark.parametrize(
         ("stop", "suffix", "options"),
-        itertools.product(["first", "longest"], ["tar", "tar.gz"], [{}, {"shuffle": 7}, {"shuffle": 90}, {"reshare": True, "repeat": 2}]),
+        list(
+            itertools.product(
+                ["first", "longest"], ["tar", "tar.gz"], [{}, {"shuffle": 7}, {"shuffle": 90}, {"reshare": True, "repeat": 2}]
+            )
+        ),
         ids=str,
     )
     @pytest.mark.matrix
