@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from pathlib import Path
@@ -73,6 +73,12 @@ class Kept(verb_base.Result):
         lines = [verb_base.table(rows, header=header, right=[named + 1, named + 2])]
         lines += [f"removed: {each.files:,} files of {_HOLDS[each.kind]}, {format_size(each.bytes)}" for each in self.gone if each.files]
         return "\n".join(lines)
+
+    def notes(self) -> Iterator[str]:
+        """What is left where an earlier version put it."""
+        if old := list((options().cache_dir / "tags").glob("*.jsonl")):
+            yield f"{len(old)} files of tags on relative paths are left in {old[0].parent}: of which folder's shards is for you to say."
+            yield "tarviz.table(SHARDS).tags.load(FILE) takes them over."
 
     def to_dict(self) -> dict[str, Any]:
         plain = [{**vars(each), "folder": str(each.folder)} for each in (*self.holdings, *self.gone)]

@@ -108,8 +108,8 @@ class Tags:
                 left += 1
             else:
                 wanted.setdefault(tag, []).append((shard, key, note))
-        for shard, key in self._table.fetched("SELECT shard, key FROM records") if loose else ():
-            for tag, note in loose.get(key, ()):
+        for shard, key in self._with_keys(list(loose)):
+            for tag, note in loose[key]:
                 wanted.setdefault(tag, []).append((shard, key, note))
         if left:
             text = f"W_TAGS_LEFT_OUT {left} tags of {path} are of shards that are not among these, or that several of these may be."
@@ -130,6 +130,14 @@ class Tags:
 
         return place
 
+    def _with_keys(self, keys: list[str]) -> list[tuple[str, str]]:
+        """Shard and key of the records that have one of these keys."""
+        if not keys:
+            return []
+        found = self._table.fetched("SELECT shard, key FROM records")
+        wanted = set(keys)
+        return [(shard, key) for shard, key in found if key in wanted]
+
     def _chosen(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
         if not isinstance(keys, str):
             return list(keys)
@@ -140,6 +148,7 @@ class Tags:
         """Where the tags of the shards are, in their order: all in one file beside them, or each shard's in its own."""
         if one := self._table.tags_file:
             return {one: self._table.urls}
+        _move_over()
         found: dict[Path, list[URL]] = {}
         for url in self._table.urls:
             found.setdefault(_file(url), []).append(url)
@@ -256,6 +265,28 @@ def _opened(file: Path, mode: int) -> IO[bytes]:
         if file.exists() and os.path.samestat(os.fstat(held.fileno()), file.stat()):
             return held
         held.close()  # replaced by the one who had it
+
+
+def _move_over() -> None:
+    """Take the tags that an earlier version kept in the cache, under the text of a path, once.
+
+    Those of relative paths stay there: they may be of any folder's shards. `tarviz cache` names them.
+    """
+    old = configured().cache_dir / "tags"
+    if not old.is_dir():
+        return
+    for file in sorted(old.glob("*.jsonl")):
+        found, _ = _read(file, None)
+        if all(scheme_of(tag.shard) != "file" or os.path.isabs(tag.shard) for tag in found):
+            changes: dict[str, dict[Tag, str | None]] = {}
+            for tag, note in found.items():
+                changes.setdefault(tag.shard, {})[Tag(_name(tag.shard), tag.key, tag.word)] = note
+            for shard, own in changes.items():
+                now, _ = _read(_file(shard), None)
+                _rewrite(_file(shard), {tag: note for tag, note in own.items() if tag not in now}, None)
+            file.unlink(missing_ok=True)
+    with suppress(OSError):
+        old.rmdir()
 
 
 def _checked(tag: str) -> str:

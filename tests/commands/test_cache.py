@@ -106,6 +106,14 @@ def test_the_shell_has_it_as_text_and_as_json(kept, capsys):
     assert ("index", 1, "a.tar") == (row["kind"], row["files"], row["shard"])
 
 
+def test_tags_left_where_an_earlier_version_put_them_are_named(kept, tmp_path, capsys):
+    (tmp_path / "cache" / "tags").mkdir()
+    (tmp_path / "cache" / "tags" / "1.jsonl").write_text('{"shard": "x.tar", "key": "a", "tag": "bad"}\n')
+    cli.main(["cache"])
+
+    assert "1 files of tags on relative paths are left in" in capsys.readouterr().err
+
+
 def test_a_kind_that_is_none_is_refused():
     with pytest.raises(UsageError, match="'tags' is not a kind"):
         tarviz.cache(kinds=["tags"])

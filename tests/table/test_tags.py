@@ -160,6 +160,19 @@ class TestWhere:
         assert [1, 0] == [json.loads(line)["records"] for line in capsys.readouterr().out.splitlines()]
         assert "TARVIZ_TAGS" not in os.environ
 
+    def test_what_an_earlier_version_kept_moves_over_once(self, own):
+        (own / "a.tar").write_bytes(shard(TWO))
+        old = own / "cache" / "tags"
+        old.mkdir(parents=True)
+        line = {"key": "b", "tag": "bad", "note": "blurred"}
+        (old / "1.jsonl").write_text(
+            json.dumps({"shard": str(own / "a.tar"), **line}) + "\n" + json.dumps({"shard": "x", "key": "cut"})[:9]
+        )
+        (old / "2.jsonl").write_text(json.dumps({"shard": "a.tar", **line, "key": "a"}) + "\n")
+
+        assert [("b", "bad", "blurred")] == tagged("a.tar") == tagged("a.tar")
+        assert ["2.jsonl"] == os.listdir(old)  # nobody knows any more in which folder that was
+
 
 def _add(url, number):
     for at in range(10):
