@@ -49,14 +49,24 @@ def kind(head: bytes) -> str | None:
 class Inflater:
     """A source of inflated bytes over a source of compressed ones.
 
-    `ratio` is the most bytes that may come out for each that went in, over 64 MiB in a row. `compressed` counts the bytes
-    taken so far. Trailing bytes that are not a further stream are left, with `trailing` set to their place.
+    `ratio` is the most bytes that may come out for each that went in, over 64 MiB in a row; `memory` the most that xz may work with.
+    `compressed` counts the bytes taken so far. Trailing bytes that are not a further stream are left, with `trailing` set to their
+    place.
     """
 
-    def __init__(self, source: ByteSource, how: str, head: bytes = b"", *, ratio: int | None = None, shard: str | None = None) -> None:
+    def __init__(
+        self,
+        source: ByteSource,
+        how: str,
+        head: bytes = b"",
+        *,
+        ratio: int | None = None,
+        memory: int | None = None,
+        shard: str | None = None,
+    ) -> None:
         self._source = source
         self._how = how
-        self._new, self._damage = _decoders(how)
+        self._new, self._damage = _decoders(how, memory)
         self._decoder = self._new()
         self._pending = head
         self._chunk = bytearray(CHUNK)
@@ -252,7 +262,7 @@ def _header_length(data: bytes) -> int | None:
     return at if len(data) >= at else None
 
 
-def _decoders(how: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
+def _decoders(how: str, memory: int | None) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
     """A maker of decoders, and the errors they raise at damage."""
     if how == "gzip":
         return _Gzip, _DAMAGE
@@ -261,7 +271,7 @@ def _decoders(how: str) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]
     if how == "bzip2":
         return bz2.BZ2Decompressor, _DAMAGE
     if how == "xz":
-        return lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ), _DAMAGE
+        return lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memory), _DAMAGE
     try:
         import zstandard
     except ImportError:

@@ -14,13 +14,14 @@ EXTENSIONS = ("gz", "zst", "bz2", "xz")
 MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0")
 
 _STEP = 1 << 18
+_MEMORY = 256 << 20  # bytes that xz may work with; what it asks for, a payload says
 
 
 def unpack(blob: memoryview, meta: Meta) -> tuple[bytes, str]:
     """The content and the name of the compression, found by magic bytes. `LimitError` as soon as a limit is passed."""
     if (name := compression.kind(bytes(blob[:6]))) is None:
         raise DataError(f".{meta.ext} is not compressed by gzip, bzip2, xz or zstd.", code="E_DECODE")
-    source = compression.Inflater(io.BytesIO(blob), name)
+    source = compression.Inflater(io.BytesIO(blob), name, memory=_MEMORY)
     content, piece = bytearray(), memoryview(bytearray(_STEP))
     try:
         while count := source.readinto(piece):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import zlib
 from typing import ClassVar
 
 import pytest
@@ -65,6 +66,15 @@ class TestCompressed(ViewerTests):
         assert cut.summary.startswith(f"E_DECODE: .txt.gz is damaged: the {name} stream ends early")
         assert "E_DECODE" == damaged.error.code
         assert "E_DECODE: .gz is not compressed by gzip, bzip2, xz or zstd." == self.panel("gz", b"plain").summary
+
+    def test_xz_that_asks_for_four_gigabytes_to_work_with_gets_none(self):
+        """Its dictionary is said in the block's header, whose check sum is made anew (XZ file format 3.1)."""
+        packed = bytearray(lzma.compress(b"text"))
+        size = 4 * (packed[12] + 1)
+        packed[16] = 40  # 4 GiB - 1
+        packed[12 + size - 4 : 12 + size] = zlib.crc32(packed[12 : 12 + size - 4]).to_bytes(4, "little")
+
+        assert "Memory usage limit exceeded" in self.panel("txt.xz", bytes(packed)).summary
 
     def test_what_grows_a_thousand_times_is_refused_from_a_mebibyte_on(self):
         assert "gzip: 65536 characters, 1 line (first 64 kB)" == self.panel("txt.gz", gzip.compress(b"x" * (1 << 20))).summary
