@@ -13,7 +13,7 @@ from typing import Any, cast
 from urllib.parse import quote, urlparse
 
 from tarviz import stores
-from tarviz.dialects.webdataset.gopen import BUFFER, gopen, own_opener
+from tarviz.dialects.webdataset.gopen import gopen, own_opener
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
@@ -182,7 +182,7 @@ class _Origin:
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
         own = own_opener(url)
-        return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", BUFFER))
+        return _behind(url).open(url, offset=offset, etag=etag) if own is None else _OwnStream(url, own(url, "rb", 8192))
 
 
 class _OwnStream(Stream):

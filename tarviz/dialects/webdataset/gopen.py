@@ -17,8 +17,6 @@ from tarviz.model.types import URL
 
 Opener = Callable[..., Any]
 
-BUFFER = 65_536  # bytes
-
 
 class ShardFile(io.RawIOBase):
     """The bytes of a URL as a file object. It is opened by the first read, so that whoever gets it may read the URL itself."""
@@ -79,14 +77,14 @@ class SinkFile(io.RawIOBase):
             super().close()
 
 
-def gopen_store(url: str, mode: str = "rb", bufsize: int = BUFFER, **options: Any) -> Any:
+def gopen_store(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any) -> Any:
     """A URL through its store: a file object to read, or one to write."""
     if mode[0] == "w":
         return SinkFile(url)
-    return io.BufferedReader(ShardFile(url).begin(), bufsize)
+    return io.BufferedReader(ShardFile(url).begin(), max(bufsize, 1 << 16))
 
 
-def gopen_pipe(url: str, mode: str = "rb", bufsize: int = BUFFER, **options: Any) -> Any:
+def gopen_pipe(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any) -> Any:
     """Refuses: a `pipe:` URL would run a shell."""
     refuse_secure("gopen_pipe: unsafe_gopen is False, cannot open pipe URLs.")
     raise UsageError(
@@ -123,7 +121,7 @@ def rewrite_url(url: str) -> str:
     return url
 
 
-def gopen(url: str, mode: str = "rb", bufsize: int = BUFFER, **options: Any) -> Any:
+def gopen(url: str, mode: str = "rb", bufsize: int = 8192, **options: Any) -> Any:
     """A URL or path as a binary file object, `-` as standard input or output. A file is there when it is closed.
 
     Raises `UsageError` for another mode than `rb` and `wb` and for `pipe:`, `NotFoundError`, `StoreError`.

@@ -11,7 +11,7 @@ import pytest
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import utils
-from tarviz.dialects.webdataset.gopen import BUFFER, ShardFile, own_opener, rewrite_url
+from tarviz.dialects.webdataset.gopen import ShardFile, own_opener, rewrite_url
 from tarviz.model.errors import NotFoundError, UsageError
 
 DATA = bytes(range(256)) * 1000
@@ -94,9 +94,9 @@ class TestOpeners:
         monkeypatch.setitem(wds.gopen_schemes, "own", lambda *args, **options: (args, options))
         monkeypatch.setitem(wds.gopen_schemes, "pipe", lambda *args: args)
 
-        assert (("own://a", "rb", 65_536), {}) == wds.gopen("own://a")
+        assert (("own://a", "rb", 8192), {}) == wds.gopen("own://a")
         assert (("own://a", "wb", 7), {"verbose": True}) == wds.gopen("own://a", "wb", 7, verbose=True)
-        assert ("pipe:cat a", "rb", BUFFER) == wds.gopen("pipe:cat a")
+        assert ("pipe:cat a", "rb", 8192) == wds.gopen("pipe:cat a")
 
     def test_the_default_may_be_ones_own(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "a").write_bytes(b"x")

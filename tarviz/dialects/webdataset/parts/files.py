@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
-from tarviz.dialects.webdataset.gopen import BUFFER, ShardFile, own_opener, rewrite_url
+from tarviz.dialects.webdataset.gopen import ShardFile, own_opener, rewrite_url
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts.samples import Sample
 from tarviz.model.errors import DataError
@@ -52,7 +52,7 @@ def url_opener(data: Iterable[Sample], handler: Handler = reraise_exception, **o
         try:
             url = rewrite_url(sample["url"])
             own = own_opener(url)
-            yield {**sample, "stream": ShardFile(url) if own is None else own(url, "rb", BUFFER, **options)}
+            yield {**sample, "stream": ShardFile(url) if own is None else own(url, "rb", 8192, **options)}
         except Exception as error:  # noqa: BLE001  the handler decides
             if not handler(error):
                 return
