@@ -139,10 +139,10 @@ class SortTable:
         self, begin: NDArray[np.int64], end: NDArray[np.int64], where: NDArray[np.int32], owner: NDArray[np.int64]
     ) -> Iterator[tuple[list[HeldTar], NDArray[np.int64], NDArray[np.int64], int]]:
         records = len(np.unique(owner))
-        sources = [self.sources[at] for at in where.tolist()]
         if not (where != where[0]).any():
-            sources, (begin, end) = sources[:1], ranges(begin, end)
-        yield sources, begin, end, records
+            yield [self.sources[where.item(0)]], *ranges(begin, end), records
+        else:
+            yield [self.sources[at] for at in where.tolist()], begin, end, records
 
 
 def _column(keys: list[bytes]) -> NDArray[Any]:
