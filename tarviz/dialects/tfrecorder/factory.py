@@ -240,8 +240,10 @@ def _split_and_write(
     return write_subsets(save_directory_path, subsets, {**about, "train_eval_test_ratio": ratio}, limit, log, **kwargs)
 
 
-_SIZES = "tfrecord_file_max_size_in_bytes tfrecords_files_max_size_in_bytes"
-_OPTIONS = frozenset(f"examples_{name}" for name in f"shuffle shuffle_seed train_eval_test_ratio log_in_csv_file {_SIZES}".split())
+_OPTIONS = frozenset({
+    "examples_shuffle", "examples_shuffle_seed", "examples_train_eval_test_ratio", "examples_log_in_csv_file",
+    "examples_tfrecord_file_max_size_in_bytes", "examples_tfrecords_files_max_size_in_bytes",
+})  # fmt: skip
 
 
 def _from_file(kind: Any, path: Path, kwargs: Mapping[str, Any]) -> tuple[list[Example], dict[str, Any]]:

@@ -128,6 +128,7 @@ class ResumingStream(Stream):
                 self._check_open()
                 continue
             if count:
+                self._check_open()  # closed meanwhile: what came before that is nobody's
                 self._check_sum(buffer[:count])
                 self.offset += count
                 if self._version is not None and not self._version.known:

@@ -159,7 +159,7 @@ class Query:
         """Numbers of the rows at the positions `start`…`stop`."""
         if self.wish.plain:
             return self.rows.ids(start, stop)
-        result: list[int] = self.found_ids()[start:stop].tolist()
+        result: list[int] = self.found_ids()[max(start, 0) : stop].tolist()
         return result
 
     def found_ids(self) -> NDArray[np.int64]:
