@@ -274,7 +274,8 @@ class TestWhole:
         assert 0 == cli.main(["show", "--html", "o.html", "--png", "o.png", *shards])
 
         assert "10 records in o.html and o.png\n" == capsys.readouterr().out
-        assert "PNG" == Image.open("o.png").format
+        with Image.open("o.png") as sheet:
+            assert "PNG" == sheet.format
 
     @pytest.mark.parametrize(("words", "count"), [([], 5), (["-n", "7"], 7), (["--png", "o.png"], 10)])
     def test_so_many_are_shown(self, shards: list[str], capsys: pytest.CaptureFixture[str], words: list[str], count: int):
