@@ -182,7 +182,11 @@ class Query:
                 self._scan_keys()
                 self._ask()
             else:
-                self._scan(begin)
+                try:
+                    self._scan(begin)
+                except _PayloadsWantedError:  # nobody knew before the scan came to a field
+                    self._live, self.found = [None], 0
+                    self._ask()
         except TarvizError as error:
             self.error = None if self._stop.is_set() else error
         except Exception as error:
@@ -371,5 +375,9 @@ def _find_part(rows: Rows, needle: bytes) -> int | None:
     return None
 
 
+class _PayloadsWantedError(Exception):
+    """A condition is about a field whose values a scan does not read."""
+
+
 def _unread(rows: NDArray[np.int64], most: int | None) -> list[Buffer]:
-    raise AssertionError("a scan reads no payloads")
+    raise _PayloadsWantedError

@@ -268,3 +268,23 @@ def test_a_wish_says_what_it_asks():
     assert Wish(seed=3, label="cls").plain
     assert [1, 3] == Wish(only=(3, 1, 3)).among.tolist()  # type: ignore[union-attr]
     assert Wish().among is None
+
+
+@pytest.mark.parametrize("text", ["* = 1", "columns('(') = 1", "bin -> 'a' = 1", "columns('cls') = 1"])
+def test_a_condition_of_a_field_that_no_scan_had_come_to_is_asked_of_the_table(
+    shards: list[Path], text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = queries.live
+    monkeypatch.setattr(queries, "live", lambda text, fields: real(text, []))
+
+    def found() -> str | list[int]:
+        with contextlib.closing(Browser(shards, where=text, cache=False)) as browser:
+            browser.wait(99, 60)
+            wait_until(lambda: browser.query.done)
+            assert isinstance(browser.query.error, UsageError | None)
+            return browser.query.error.message if browser.query.error else browser.query.found_ids().tolist()
+
+    early = found()
+    monkeypatch.setattr(queries, "live", lambda text, fields: (None, ()))
+
+    assert found() == early
