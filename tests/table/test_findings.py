@@ -105,6 +105,7 @@ class TestDuplicates:
         table = tarviz.table(make(content))
 
         assert [["1", "2", "3"]] == [[each.key for each in group] for group in exact(table, "txt", "cls > 0").groups]
+        pytest.importorskip("datasketch")
         assert [["2", "3"]] == [[each.key for each in group] for group in near(table, "txt", "cls > 1").groups]
 
     def test_outliers_are_far_from_the_middle_half(self, make):
