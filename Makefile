@@ -120,7 +120,7 @@ test-readme: $(STAMPS)/test  ## every line of the README, in an environment that
 	$(PYTEST) -q -m "programs or not programs" tests/docs/test_readme.py
 
 test-torch: $(STAMPS)/torch  ## the tests that need torch (installs its CPU build)
-	$(PYTEST) -q -m "torch and not (slow or browser)"
+	$(PYTEST) -q -n $(JOBS) --dist worksteal -m "torch and not (slow or browser)"
 
 $(STAMPS)/ray: pyproject.toml $(STAMPS)/test
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ray,ray-data]"
@@ -140,7 +140,7 @@ test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOI
 
 test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromium where it can)
 	@.ci/need chromium chromium || $(LACK) "the browser tests are skipped"
-	$(PYTEST) -q -m browser
+	$(PYTEST) -q -n $(JOBS) --dist loadfile -m browser
 
 screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide and narrow, in docs/screenshots
 	@.ci/need chromium chromium
@@ -153,7 +153,7 @@ soak: $(STAMPS)/torch  ## every slow test: long runs, leaks, random damage (FLAG
 fuzz: $(STAMPS)/torch  ## random damage to tars and TFRecords, random JSON, for a while
 	$(PYTEST) -q -m "slow and not ray" --timeout 3600 tests/soak
 
-mutants: $(STAMPS)/torch  ## small faults put into the code, 100 in Python and 30 in JavaScript, drawn by the date: do tests notice? (20 minutes)
+mutants: $(STAMPS)/oracles  ## small faults put into the code, 100 in Python and 30 in JavaScript, drawn by the date: do tests notice? (20 minutes)
 	@$(NPM) || $(LACK) "no npm, or it reaches no registry: no JavaScript is tried on a page"
 	$(BIN)/python -m tests.mutants $(FLAGS)
 

@@ -1,7 +1,8 @@
 """Small faults put into the code one by one: does a test notice? `make mutants` draws others each day (`--seed` repeats a day).
 
-Each is tried in a copy of what git holds (changes of the working tree included), by the tests most likely to notice it: the doctests of
-its module, the tests that mirror it, those that import it, those that mirror what imports it. JavaScript is tried by `node --test`.
+Each is tried in a copy of what git holds (changes of the working tree included), by the tests of `make test` that run its line, which
+coverage.py tells; where none does (a constant of a module, what processes of their own run) by the tests most likely to notice it: the
+doctests of its module, the tests that mirror it, those that import it, those that mirror what imports it. JavaScript: `node --test`.
 A test that fails counts only if it passes without the fault. `tests/mutants.txt` lists faults that change nothing one could see.
 """
 
@@ -14,6 +15,7 @@ import copy
 import datetime
 import difflib
 import itertools
+import json
 import os
 import random
 import re
@@ -38,6 +40,10 @@ HANGS = 30  # seconds of one test
 FINE = (0, 5)  # how pytest ends where nothing failed, and where nothing was chosen
 ENDS = "pytest, which ends with "
 LEFT_OUT = "not (slow or browser or ray or programs)"
+QUICK = "not (slow or browser or torch or ray or matrix or programs)"  # the tests of `make test`
+CASES = 3  # of a test with parameters
+FILES = 8  # of tests that are tried at once: more take long to collect
+LONGEST = 0.4  # of the time for one fault, which the tests of one try may take
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", f"--timeout={HANGS}", "--no-header", "-m", LEFT_OUT]
 
 
@@ -211,11 +217,68 @@ def drawn(every: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
     return list(itertools.islice((each for each in turns if each is not None), count))
 
 
-class Tests:
-    """Which test files of a tree look at a module."""
+class Runs:
+    """Which tests of `make test` run a line of a module, and the seconds that each takes: made in `folder` once for a tree."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, folder: Path) -> None:
+        from coverage import CoverageData
+
+        self._data = CoverageData(str(folder / "coverage"))
+        self._data.read()
+        self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text("utf-8"))
+
+    @staticmethod
+    def make(root: Path, commit: str, folder: Path, workers: int) -> None:
+        """Run the tests under coverage.py, unless `folder` has what they ran of this very tree."""
+        tree = _git(root, "rev-parse", f"{commit}^{{tree}}")
+        mark = folder / "tree"
+        if mark.is_file() and mark.read_text("utf-8") == tree:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.unlink(missing_ok=True)
+        (folder / "coverage").unlink(missing_ok=True)
+        (folder / "rc").write_text("[run]\nsource = tarviz\nrelative_files = true\n", "utf-8")
+        with tempfile.TemporaryDirectory() as place:
+            _copied(root, Path(place, "tree"), commit)
+            command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "-m", QUICK]
+            command += ["-n", str(workers), "--dist", "worksteal", "--durations=0", "--durations-min=0.01"]
+            command += ["--cov", f"--cov-config={folder / 'rc'}", "--cov-context=test", "--cov-report="]
+            environment = {**os.environ, "PYTHONPATH": str(Path(place, "tree")), "COVERAGE_FILE": str(folder / "coverage")}
+            done = subprocess.run(command, cwd=Path(place, "tree"), env=environment, capture_output=True, text=True, check=False)
+        print((done.stdout.strip() or done.stderr.strip()).rpartition("\n")[2], flush=True)
+        took: dict[str, float] = {}
+        for seconds, name in re.findall(r"^ *([\d.]+)s (?:setup|call|teardown) +(.*\S)", done.stdout, re.MULTILINE):
+            took[name] = took.get(name, 0) + float(seconds)
+        (folder / "seconds.json").write_text(json.dumps(took), "utf-8")
+        mark.write_text(tree, "utf-8")
+
+    def of(self, path: str, lines: set[int]) -> list[str]:
+        """The tests that run one of the lines, the quickest first."""
+        found = self._data.contexts_by_lineno(path)
+        names = {each.rpartition("|")[0] for line in lines for each in found.get(line, ()) if each.endswith("|run")}
+        return sorted(names, key=lambda name: (self.seconds.get(name, 0.01), name))
+
+
+def lines_of(mutant: Mutant, source: bytes) -> set[int]:
+    """The lines of the statement that holds a fault; of a function whose head holds it those where it begins."""
+    first, last = (source[:at].count(b"\n") + 1 for at in (mutant.start, mutant.stop))
+    around = [each for each in ast.walk(ast.parse(source)) if isinstance(each, ast.stmt) and each.lineno <= first <= (each.end_lineno or 0)]
+    if not around:
+        return set()
+    inner = min(around, key=lambda each: ((each.end_lineno or 0) - each.lineno, -each.lineno))
+    if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef):
+        said = (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant) for each in inner.body)
+        return {next((each.lineno for each, text in zip(inner.body, said, strict=True) if not text), inner.lineno)}
+    if hasattr(inner, "body") or hasattr(inner, "cases"):
+        return {inner.lineno, *range(first, last + 1)}
+    return set(range(inner.lineno, (inner.end_lineno or inner.lineno) + 1))
+
+
+class Tests:
+    """Which tests of a tree look at a module."""
+
+    def __init__(self, root: Path, runs: Runs | None = None) -> None:
+        self.root, self.runs = root, runs
         self.texts = {path: path.read_text("utf-8") for path in sorted(root.glob("tests/**/test_*.py"))}
         self.modules = {path: path.read_text("utf-8") for path in sorted(root.glob("tarviz/**/*.py"))}
         self.settings = list(root.glob("tests/conftest.py"))  # of a module alone pytest would not know them
@@ -232,6 +295,27 @@ class Tests:
             seen.update(new)
             found.append([str(each.relative_to(self.root)) for each in new])
         return [tier for tier in found if tier]
+
+    def noticing(self, mutant: Mutant, source: bytes, seconds: float) -> list[list[str]]:
+        """Tests to run, in turns that do not take all of `seconds`: those that run its line; where none does, files as `of` gives them."""
+        ran = self.runs.of(mutant.path, lines_of(mutant, source)) if self.runs else []
+        if not ran or self.runs is None:
+            return self.of(mutant.path)
+        first = [str(each.relative_to(self.root)) for each in [self.root / mutant.path, *self._mirror(self.root / mutant.path)]]
+        files: dict[str, list[str]] = {}
+        for name in ran:
+            chosen = files.setdefault(name.partition("::")[0], [])
+            if sum(each.partition("[")[0] == name.partition("[")[0] for each in chosen) < CASES:
+                chosen.append(name)
+        order = sorted(files, key=lambda file: (file not in first, sum(self.runs.seconds.get(each, 0.01) for each in files[file])))
+        turns = []
+        for batch in (order[at : at + FILES] for at in range(0, len(order), FILES)):
+            spent, turn = 0.0, []
+            for name in itertools.chain.from_iterable(files[file] for file in batch):
+                if (spent := spent + self.runs.seconds.get(name, 0.01)) < LONGEST * seconds or not turn:
+                    turn.append(name)
+            turns.append(turn)
+        return turns
 
     def _mirror(self, module: Path) -> list[Path]:
         parts = module.relative_to(self.root / "tarviz").with_suffix("").parts
@@ -259,16 +343,20 @@ def _git(place: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=place, capture_output=True, text=True, check=True).stdout.strip()
 
 
+def _copied(root: Path, place: Path, commit: str) -> None:
+    _git(root, "clone", "--quiet", "--shared", "--no-checkout", ".", str(place))
+    _git(place, "checkout", "--quiet", "--detach", commit)
+    if (parts := root / "tests" / "js" / "node_modules").is_dir():
+        (place / "tests" / "js" / "node_modules").symlink_to(parts)
+
+
 class Tree:
     """A copy of what git holds, where one mutant at a time is put in."""
 
-    def __init__(self, root: Path, place: Path, commit: str, each: float) -> None:
+    def __init__(self, root: Path, place: Path, commit: str, each: float, runs: Path | None = None) -> None:
         self.place, self.each = place, each
-        _git(root, "clone", "--quiet", "--shared", "--no-checkout", ".", str(place))
-        _git(place, "checkout", "--quiet", "--detach", commit)
-        if (parts := root / "tests" / "js" / "node_modules").is_dir():
-            (place / "tests" / "js" / "node_modules").symlink_to(parts)
-        self.tests = Tests(place)
+        _copied(root, place, commit)
+        self.tests = Tests(place, Runs(runs) if runs else None)
         self.environment = {**os.environ, "PYTHONPATH": str(place), "PYTHON": sys.executable}
 
     def tried(self, mutant: Mutant) -> Verdict:
@@ -277,10 +365,10 @@ class Tree:
         source = module.read_bytes()
         self._write(module, mutant.applied(source))
         try:
-            by = self._scripts() if module.suffix == ".mjs" else self._python(mutant)
+            by = self._scripts() if module.suffix == ".mjs" else self._python(mutant, source)
         finally:
             self._write(module, source)
-        return Verdict(mutant, "" if by.startswith(ENDS) and by == self._python(mutant) else by)
+        return Verdict(mutant, "" if by.startswith(ENDS) and by == self._python(mutant, source) else by)
 
     @staticmethod
     def _write(module: Path, text: bytes) -> None:
@@ -289,10 +377,10 @@ class Tree:
         for kept in (module.parent / "__pycache__").glob(f"{module.stem}.*"):
             kept.unlink()
 
-    def _python(self, mutant: Mutant) -> str:
+    def _python(self, mutant: Mutant, source: bytes) -> str:
         end = time.monotonic() + self.each
-        for files in self.tests.of(mutant.path):
-            command = [sys.executable, "-m", "pytest", *OPTIONS, *files]
+        for tests in self.tests.noticing(mutant, source, self.each):
+            command = [sys.executable, "-m", "pytest", *OPTIONS, *tests]
             failed, code = self._run(command, r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", end - time.monotonic())
             if failed or code not in (*FINE, None):
                 return failed or f"{ENDS}{code}"
@@ -353,16 +441,23 @@ class Tree:
         return re.findall(pattern, done.stdout, re.MULTILINE)
 
 
-def judged(root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, each: float = 60) -> list[Verdict]:
-    """What the tests say of each mutant, at most `each` seconds long; those left when the time is up are missing."""
+def judged(
+    root: Path, mutants: Sequence[Mutant], seconds: float, workers: int, each: float = 60, runs: Path | None = None
+) -> list[Verdict]:
+    """What the tests say of each mutant, at most `each` seconds long; those left when the time is up are missing.
+
+    `runs`: the folder where is, or is made, what tests run which line.
+    """
     waiting: SimpleQueue[Mutant] = SimpleQueue()
     for mutant in mutants:
         waiting.put(mutant)
     end = time.monotonic() + seconds
     commit = _git(root, "stash", "create") or _git(root, "rev-parse", "HEAD")  # with what is not committed yet
+    if runs is not None:
+        Runs.make(root, commit, runs, workers)
 
     def work(place: Path) -> list[Verdict]:
-        tree = Tree(root, place, commit, each)
+        tree = Tree(root, place, commit, each, runs)
         found = []
         while time.monotonic() < end:
             try:
@@ -409,7 +504,7 @@ def main() -> int:
     scripts = drawn(all_of(ROOT, "tarviz/**/*.mjs", script_mutants), asked.javascript, asked.seed)
     draw = random.Random(asked.seed)
     mixed = draw.sample(modules + scripts, len(modules) + len(scripts))  # if time runs out, of both
-    found = judged(ROOT, mixed, 60 * asked.minutes, asked.workers, asked.each)
+    found = judged(ROOT, mixed, 60 * asked.minutes, asked.workers, asked.each, ROOT / "build" / "mutants")
     fine = True
     for name, ending, wanted in (("Python", ".py", asked.python), ("JavaScript", ".mjs", asked.javascript)):
         tried = [each for each in found if each.mutant.path.endswith(ending)]

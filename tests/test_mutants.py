@@ -125,6 +125,28 @@ def test_the_tests_of_a_module_are_its_doctests_its_mirror_and_those_that_import
     assert all("pax" in (mutants.ROOT / each).read_text("utf-8") for each in second)
 
 
+SOURCE = b"""z = b"z"
+def f(a=b"v"):  # its head is run where it is defined, by no test
+    a = 1
+    f(1,
+      b"x")
+    "a text"
+    if a == b"y":
+        pass
+    return b"w"
+while (z and
+       b"u"):
+    pass
+"""
+
+
+@pytest.mark.parametrize(("fault", "lines"), [("x", {4, 5}), ("y", {7}), ("z", {1}), ("w", {9}), ("v", {3}), ("u", {10, 11})])
+def test_a_fault_is_where_its_statement_is_or_where_its_function_begins(fault, lines):
+    at = SOURCE.index(b'b"%s"' % fault.encode())
+
+    assert lines == mutants.lines_of(mutants.Mutant("m.py", "text", at, at + 4, b""), SOURCE)
+
+
 @pytest.fixture
 def project(tmp_path):
     """A package of two functions, one of which is tested; it is in git, its last line not yet."""
@@ -184,6 +206,29 @@ def test_a_module_without_a_mirror_is_tried_with_the_settings_of_the_tests(proje
     subprocess.run(commit, cwd=project, check=True)
 
     assert [""] == [each.by for each in mutants.judged(project, every, 300, 1)]
+
+
+def test_tests_that_run_the_line_are_tried_the_quickest_first(project, tmp_path, monkeypatch):
+    pytest.importorskip("pytest_cov")
+    monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider"])
+    far = "import time\nimport tarviz as t\nimport pytest\nimport tarviz.m\n\n"
+    far += "def test_slow():\n    time.sleep(0.1)\n    assert t.m.large(5) is False\n\n"
+    far += "@pytest.mark.parametrize('a', range(9))\ndef test_large(a):\n    assert t.m.large(a) == (a < 5)\n"
+    (project / "tests" / "test_far.py").write_text(far)
+    (project / "tests" / "conftest.py").write_text("import hypothesis\n\nhypothesis.settings.register_profile('quick')\n")
+    subprocess.run(["git", "add", "."], cwd=project, check=True)
+    folder, commit = tmp_path / "runs", mutants._git(project, "-c", "user.name=a", "-c", "user.email=a@b", "stash", "create")
+    mutants.Runs.make(project, commit, folder, 1)
+    runs, source = mutants.Runs(folder), (project / "tarviz" / "m.py").read_bytes()
+    cases = [f"tests/test_far.py::test_large[{at}]" for at in range(9)]
+
+    assert ["tests/test_m.py::test_it"] == runs.of("tarviz/m.py", {2})
+    assert {*cases, "tests/test_far.py::test_slow"} == set(runs.of("tarviz/m.py", {6}))
+    assert [] == runs.of("tarviz/m.py", {1})
+    large = [each for each in mutants.python_mutants("tarviz/m.py", source) if each.start > source.index(b"large(a)") + 8]
+    (turn,) = mutants.Tests(project, runs).noticing(large[0], source, 60)
+    assert (3, "tests/test_far.py::test_slow") == (len(set(turn) & set(cases)), turn[-1])
+    assert {"tests/test_far.py"} == {each.by.partition("::")[0] for each in mutants.judged(project, large, 300, 1, runs=folder)}
 
 
 def test_when_the_time_is_up_the_rest_is_left(project):
