@@ -106,8 +106,8 @@ def _renamed(flags: Mapping[str, tuple[str | None, bool]], rest: list[str]) -> I
 def _value_of(words: list[str], short: str, long: str) -> tuple[int, str, str] | None:
     """Where the value of an option stands: the word's place, what stands before the value in that word, and the value."""
     for at, word in enumerate(words[1:], 1):
-        if word in (short, long) and at + 1 < len(words):
-            return at + 1, "", words[at + 1]
+        if word in (short, long):
+            return (at + 1, "", words[at + 1]) if at + 1 < len(words) else None
         for head in (f"{long}=", short):
             if word.startswith(head) and not (head == short and word.startswith("--")):
                 return at, head, word.removeprefix(head)

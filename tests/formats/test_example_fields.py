@@ -140,6 +140,7 @@ class TestRestored:
             ({"features.json": b"[]"}, "features.json"),
             ({"a.cls.cls": b"x"}, "a.cls.cls"),
             ({"t.json": b'[{"base64": 1}]', "features.json": b'{"t.json": "t"}'}, "t.json"),
+            ({"t.json": b'[{"base64": "Y Q=="}]', "features.json": b'{"t.json": "t"}'}, "t.json"),
         ],
     )
     def test_what_does_not_fit_is_named(self, change, member):

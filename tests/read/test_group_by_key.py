@@ -65,7 +65,7 @@ class TestGathered:
 
 
 class TestTwice:
-    TWICE = member("a.txt", b"1") + member("b.txt", b"2") + member("a.txt", b"3") + END
+    TWICE = member("a.txt", b"1") + member("b.txt", b"2") + member("a.txt", b"3") + member("a.cls", b"4") + END
 
     def test_a_field_that_comes_again_is_an_error_with_its_place(self, make: Callable[..., Path]):
         with pytest.raises(DataError) as caught:
@@ -75,7 +75,7 @@ class TestTwice:
 
     @pytest.mark.parametrize(("duplicates", "expected"), [("first", b"1"), ("last", b"3")])
     def test_or_one_of_them_holds(self, make: Callable[..., Path], duplicates: str, expected: bytes):
-        assert [("a", {"txt": expected}), ("b", {"txt": b"2"})] == found(make(self.TWICE), duplicates=duplicates)
+        assert [("a", {"txt": expected, "cls": b"4"}), ("b", {"txt": b"2"})] == found(make(self.TWICE), duplicates=duplicates)
 
 
 @pytest.mark.parametrize("door", ["index", "table"])

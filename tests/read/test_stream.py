@@ -504,7 +504,8 @@ class TestStoresThatFail:
 
         assert error is None
         assert numbered(50) == plain(found)
-        assert "W_LENGTH" in report.counts()
+        assert [("W_LENGTH", url)] == [(fault.code, fault.shard) for fault in report.warnings]
+        assert report.warnings[0].message.endswith("The tar itself is whole.")
 
     def test_records_before_a_change_are_read(self):
         from tarviz.testing.faults import Fault as Plan

@@ -170,6 +170,18 @@ class TestVersions:
         assert DATA * 20 == bytes(head) + rest[:count]
 
 
+def test_what_we_deleted_is_gone(bucket):
+    store, url = S3Store(clock=FakeClock()), URL(f"s3://{bucket}/a/gone.tar")
+    with store.create(url) as sink:
+        sink.write(DATA)
+    assert len(DATA) == store.stat(url).size
+    store.delete(url)
+
+    for ask in (store.stat, store.delete):
+        with pytest.raises(NotFoundError):
+            ask(url)
+
+
 class TestParts:
     def test_a_large_object_goes_up_in_parts(self, bucket, monkeypatch):
         monkeypatch.setattr(upload, "PART", 5 << 20)

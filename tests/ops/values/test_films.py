@@ -178,6 +178,7 @@ class TestOddFilms:
 
     def test_what_its_header_says(self) -> None:
         assert FilmFacts(64, 48, 5.0, 10.0, "h264") == film_facts(film())
+        assert FilmFacts(64, 48, 5.0, 10.0, "vp8") == film_facts(film("webm"))  # which says it of the file, not of the stream
 
     def test_without_a_picture_it_is_no_film(self) -> None:
         from tests.ops.values.test_sounds import film_sound

@@ -30,7 +30,7 @@ def browser(tmp_path):
     records = [
         ("r0", {"png": png(), "txt": b"x" * 400, "cls": b"3", "json": json.dumps(TREE).encode(), "a-b": b"12", "key": b"k"}),
         ("r1", {"txt": b"short\nline", "json": b"no json", "new.json": b"[1, 2]"}),
-        ("r2", {"bad.json": b"[" * 100_000}),
+        ("r2", {"bad.json": b"[" * 100_000, "z.json": b'{"last": 1}'}),
     ]
     found = settle(Browser([tar(tmp_path / "s.tar", records)], cache=False))
     yield found
@@ -47,6 +47,7 @@ def test_columns_are_those_that_a_cell_can_hold_the_usual_ones_first(browser):
     assert ["cls", "json.label", "txt"] == found[:3]
     assert {"json.w", 'json["a b"]', 'json["_x"]', "json.none", "json.deep.a.b.c", "json.far", "json.large"} <= set(found)
     assert not [name for name in found if name.startswith(("json.deep.a.b.d", "json.list"))]
+    assert "z.json.last" in found  # behind two that are no JSON
     assert 'size(field("a-b"))' in found
     assert 'size(field("key"))' in found
     assert "size(png)" in found

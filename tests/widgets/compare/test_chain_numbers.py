@@ -23,6 +23,23 @@ class TestNumbers:
         assert (0, 1) == (found["flip p"].low, found["flip p"].high)
         assert all(number.low <= number.value <= number.high and number.step > 0 for number in found.values())
 
+    @pytest.mark.parametrize(
+        ("text", "low", "high", "step"),
+        [
+            ("resize(jpg, (8, 8))", 1, 64, 1),
+            ("resize(jpg, (100, 8))", 1, 400, 1),
+            ("rotate(jpg, 20)", -180, 180, 1),
+            ("flip(jpg, horizontal, 0.25)", 0, 1, 0.01),
+            ("normalize(jpg, (0.1, 0.4, 0.3), (0.2, 0.2, 0.2))", 0, 1, 0.01),
+            ("normalize(jpg, (-20.0, 0.4, 0.3), (0.2, 0.2, 0.2))", -60, 1, 0.1),
+            ("normalize(jpg, (20.0, 0.4, 0.3), (0.2, 0.2, 0.2))", 0, 60, 0.1),
+        ],
+    )
+    def test_it_goes_as_far_as_one_would_try(self, text, low, high, step):
+        first = numbers(Chain.of(text))[0]
+
+        assert (low, high, step) == (first.low, first.high, pytest.approx(first.step))
+
     def test_a_random_angle_is_none(self):
         assert [] == numbers(Chain.of("decode(jpg)|rotate(jpg)"))
 
