@@ -63,6 +63,15 @@ def test_no_more_are_offered_than_a_table_holds(tmp_path):
     browser.close()
 
 
+def test_a_shard_that_is_gone_hides_no_column_of_another(tmp_path):
+    shards = [tar(tmp_path / f"{name}.tar", [(name, {"json": b'{"%s": 1}' % name.encode()})]) for name in "ab"]
+    browser = settle(Browser(shards, cache=False))
+    shards[0].unlink()
+
+    assert ["json.b"] == cells.columns(rows(browser, *browser.shards.rows.ids(0, 2)))
+    browser.close()
+
+
 def test_a_cell_is_a_value_that_a_page_can_hold(browser):
     asked = ["cls", "txt", "json.w", 'json["_x"]', "json.none", "json.list", "json.far", "json.large", "size(png)"]
 
