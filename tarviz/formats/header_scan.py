@@ -215,7 +215,7 @@ def split(names: NDArray[np.uint8], begin: int | NDArray[np.int64], *, last: boo
         valid = dots.any(1) & (place > begin) & (place < total - 1)
         length = np.where(valid, place, total)
         key = np.where(columns < length[:, None], names, np.uint8(0))
-        wide = int(max((total - length).max(initial=1) - 1, 1))
+        wide = int((total - length).max(initial=2)) - 1
         at = length[:, None] + 1 + np.arange(wide)
         ext = np.where(at < width, names[np.arange(count)[:, None], np.minimum(at, width - 1)], np.uint8(0))
     ext[(ext >= 65) & (ext <= 90)] |= 32

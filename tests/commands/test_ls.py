@@ -92,6 +92,18 @@ class TestLs:
         assert "damaged" in str(listing)
         assert "at byte 1024" in str(listing)
 
+    def test_read_strictly_a_damaged_one_has_no_records_and_the_others_are_listed(self, digits: Path):
+        damaged, good = ls([str(TARS / "B14-trunc-in-data.tar"), str(digits / "test-0000.tar")], strict=True).shards
+
+        assert (0, {}, None, "E_TRUNCATED", 1024) == (
+            damaged.records,
+            damaged.fields,
+            damaged.bytes,
+            damaged.error["code"],
+            damaged.error["offset"],
+        )
+        assert good == ls(str(digits / "test-0000.tar")).shards[0]
+
     def test_a_warning_is_exit_code_one(self):
         assert 1 == ls(str(TARS / "A06-no-eof-blocks.tar")).exit_code
 
