@@ -51,6 +51,7 @@ from tarviz import tarproc_scripts
         ("tarsplit -n 1e4 -z --nodelete a.tar", "split --output temp.tgz --count 10000 a.tar"),
         ("tarsplit -z -n4 -otrain a.tar", "split --count 4 -otrain.tgz a.tar"),
         ("tarsplit -z -o |cat a.tar", "split -o |cat a.tar"),
+        ("tarsplit a.tar -o", "split a.tar -o"),
         ("tarsplit -z --output=s-{shard}.tgz a.tar", "split --output=s-{shard}.tgz a.tar"),
     ],
 )

@@ -50,7 +50,14 @@ class TestAgain:
         found, _, problem, skipped, _ = run(*self.NAMES, skip=True)
 
         assert ([b"a", b"b", b"c"], None) == (found, problem)
-        assert ["E_SPLIT_RECORD"] == [fault.code for fault in skipped]
+        what = "the key was at byte 0 and comes again at byte 2048: the members of one record are not adjacent."
+        assert [Fault("E_SPLIT_RECORD", what, "a.tar", "a", "a.cls", 2048)] == skipped
+
+    def test_each_time_it_comes(self):
+        found, row, _, skipped, _ = run(*self.NAMES, "b.cls", "d.txt", pending=5, skip=True)
+
+        assert ([b"a", b"b", b"c", b"d"], 3) == (found, row)
+        assert {("a", 2048), ("b", 4096)} == {(fault.key, fault.offset) for fault in skipped}
 
     def test_lenient_reading_gives_it_with_a_warning(self):
         found, _, problem, _, notes = run(*self.NAMES, strict=False)
