@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import Fault
-from tarviz.read.rules import Rules
+from tarviz.read.options import ReadOptions
 from tarviz.read.settle import settled
 from tests.read.tars import END, member
 
@@ -19,7 +20,7 @@ def run(*names: str, duplicates: Any = "error", pending: int = -1, **rules: Any)
     grouper, skipped = Grouper("a.tar", duplicates=duplicates), list[Fault]()
     data = b"".join(member(name, name.encode()) for name in names) + END
     records = grouper.group(Scanner("a.tar").scan(memoryview(data), 0, final=True))
-    whole, row, problem = settled(records, pending, grouper, Rules(**rules), skipped)
+    whole, row, problem = settled(records, pending, grouper, replace(ReadOptions().rules(), **rules), skipped)
     return whole.keys.tolist(), row, None if problem is None else (problem.code, problem.key), skipped, grouper.notes
 
 
