@@ -117,8 +117,7 @@ _PUBLIC = {
     "options": "tarviz.model.config",
     "TarvizError": "tarviz.model.errors",
     "TarvizWarning": "tarviz.model.errors",
-}
-_MODULES = {
+    # modules, under their own names
     "config": "tarviz.model.config",
     "errors": "tarviz.model.errors",
     "ops": "tarviz.ops",
@@ -131,9 +130,9 @@ if not TYPE_CHECKING:  # a checker that saw it would take every name there could
     def __getattr__(name):
         """A public name, imported now; a verb's name (`tarviz.convert`) is the function in its file of `tarviz/commands`."""
         if name in _PUBLIC:
-            value = getattr(importlib.import_module(_PUBLIC[name]), name)
-        elif name in _MODULES:
-            value = importlib.import_module(_MODULES[name])
+            value = importlib.import_module(_PUBLIC[name])
+            if not _PUBLIC[name].endswith(f".{name}"):
+                value = getattr(value, name)
         elif not name.startswith("_") and _is_verb(name):
             from tarviz.model import plugins
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from tarviz import selection, stores
 from tarviz.model import plugins
@@ -230,8 +230,7 @@ class Pipeline:
     @described(EagerKeywords)
     def eager(self, **options: Unpack[EagerKeywords]) -> Eager:
         """The pipeline run in this process: an iterable of NumPy and Python values, in shard and record order."""
-        made: Eager = self.run("eager", **options)
-        return made
+        return cast("Eager", self.run("eager", **options))
 
     @described(TfKeywords)
     def tf(self, **options: Unpack[TfKeywords]) -> tensorflow.data.Dataset[Any]:
@@ -241,20 +240,17 @@ class Pipeline:
     @described(TorchKeywords)
     def torch(self, **options: Unpack[TorchKeywords]) -> TorchRecords:
         """The pipeline as a `torch.utils.data.IterableDataset`; its `loader` is a `DataLoader` that can be resumed."""
-        made: TorchRecords = self.run("torch", **options)
-        return made
+        return cast("TorchRecords", self.run("torch", **options))
 
     @described(IndexedKeywords)
     def indexed(self, **options: Unpack[IndexedKeywords]) -> Indexed:
         """The pipeline by number: `len`, `[k]`, `[[9, 2, 5]]`, slices."""
-        made: Indexed = self.run("indexed", **options)
-        return made
+        return cast("Indexed", self.run("indexed", **options))
 
     @described(ConvertKeywords)
     def convert(self, path: str | os.PathLike[str] | Names, **options: Unpack[ConvertKeywords]) -> Converted:
         """Writes what the chain makes of the shards to TFRecord files, named as `tarviz.convert` says."""
-        made: Converted = plugins.load("commands", "convert").convert(self, path, **options)
-        return made
+        return cast("Converted", plugins.load("commands", "convert").convert(self, path, **options))
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.eager())

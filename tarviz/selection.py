@@ -167,9 +167,6 @@ class SelectList(Selection):
 class SelectTuple(SelectList):
     """`SelectList` that picks a tuple; what `("jpg", "cls")` becomes."""
 
-    def __init__(self, *items: Any) -> None:
-        object.__setattr__(self, "items", tuple(map(_node, items)))
-
     def pick(self, record: Mapping[str, Any]) -> Any:
         return tuple(item.pick(record) for item in self.items)
 
@@ -264,7 +261,7 @@ def _node(part: Any) -> Selection:
         case str():
             return Select(part)
         case tuple() if part:
-            return SelectTuple(*part)
+            return SelectTuple(part)
         case list() if part:
             return SelectList(part)
         case Mapping() if part:

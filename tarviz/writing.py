@@ -176,41 +176,33 @@ class Writer(Whole):
         return f"Complete and kept:\n{found}" if found.outputs else "No shard was complete; nothing is left under a final name."
 
 
-@dataclass(frozen=True, slots=True)
-class _Rows:
-    """How keys and fields are found in what is to be written: `key` and `fields` of `write`."""
+def _rows(records: Iterable[Any], key: str | None, fields: Mapping[str, str] | None) -> Iterator[Keyed]:
+    """Key and fields of each record, batches taken apart; `key` and `fields` are those of `write`."""
+    template = "{n:09d}" if key is None else key
+    numbered = key_template(template) if "{" in template else None
+    column = "__key__" if key is None or numbered is not None else key
+    counted = key is not None and numbered is not None  # keys of the data are not asked for
+    for number, record in enumerate(one for each in _each(records) for one in _parts(each, column)):
+        name, there = _halves(record, column)
+        if counted or (name is None and numbered is not None):
+            assert numbered is not None
+            name = to_text(numbered(b"", "", number))
+        if name is None:
+            raise UsageError(f"record {number} has no {column!r}, which is to be its key.", hint="Name another column, or '{n:09d}'.")
+        if isinstance(name, float | np.floating):
+            raise UsageError(f"record {number} has the number {name} as its key.", hint="A key is text or a whole number.")
+        name = to_text(name) if isinstance(name, bytes) else str(name)
+        yield name, _chosen(there, fields, column if column == key else "", name)
 
-    key: str | None
-    fields: Mapping[str, str] | None
 
-    def of(self, records: Iterable[Any]) -> Iterator[Keyed]:
-        """Key and fields of each record, batches taken apart."""
-        template = "{n:09d}" if self.key is None else self.key
-        numbered = key_template(template) if "{" in template else None
-        column = "__key__" if self.key is None or numbered is not None else self.key
-        counted = self.key is not None and numbered is not None  # keys of the data are not asked for
-        for number, record in enumerate(one for each in _each(records) for one in _parts(each, column)):
-            name, there = _halves(record, column)
-            if counted or (name is None and numbered is not None):
-                assert numbered is not None
-                name = to_text(numbered(b"", "", number))
-            if name is None:
-                raise UsageError(f"record {number} has no {column!r}, which is to be its key.", hint="Name another column, or '{n:09d}'.")
-            if isinstance(name, float | np.floating):
-                raise UsageError(f"record {number} has the number {name} as its key.", hint="A key is text or a whole number.")
-            name = to_text(name) if isinstance(name, bytes) else str(name)
-            yield name, self._chosen(there, column if column == self.key else "", name)
-
-    def _chosen(self, there: Mapping[str, Any], column: str, key: str) -> Mapping[str, Any]:
-        if self.fields is None:
-            if type(there) is Record:
-                return there
-            return {ext: value for ext, value in there.items() if value is not None and ext != column}
-        if lacking := [name for name in self.fields if name not in there]:
-            known = ", ".join(map(str, there))
-            raise UsageError(f"the record has no {lacking[0]!r}.", key=key, hint=f"It has {known}.")
-        chosen = {ext: there[name] for name, ext in self.fields.items() if there[name] is not None}
-        return chosen | {"__shard__": _origin(there)}
+def _chosen(there: Mapping[str, Any], fields: Mapping[str, str] | None, column: str, key: str) -> Mapping[str, Any]:
+    if fields is None:
+        if type(there) is Record:
+            return there
+        return {ext: value for ext, value in there.items() if value is not None and ext != column}
+    if lacking := [name for name in fields if name not in there]:
+        raise UsageError(f"the record has no {lacking[0]!r}.", key=key, hint=f"It has {', '.join(map(str, there))}.")
+    return {ext: there[name] for name, ext in fields.items() if there[name] is not None} | {"__shard__": _origin(there)}
 
 
 def _origin(fields: Mapping[str, Any]) -> Any:
@@ -371,7 +363,7 @@ def write(
     with shown, made, verb_base.progress(total, "records") as bar:
 
         def todo() -> Iterator[Keyed]:
-            for name, there in _Rows(key, fields).of(records):
+            for name, there in _rows(records, key, fields):
                 if made.passed(name, there):
                     bar.add()
                 else:

@@ -25,6 +25,7 @@ class TestStructure:
             ("cls", b"7"),
             (("cls", "__key__"), (b"7", "train/1")),
             (["cls", ("cls",)], [b"7", (b"7",)]),
+            ((("cls", "cls"),), ((b"7", b"7"),)),
             ({"label": "cls", "place": ("__shard__", "__index__")}, {"label": b"7", "place": ("a.tar", 4)}),
             (Select("png;cls"), b"7"),
             (SelectJSON("json", "a"), [10, {"b": "x"}]),

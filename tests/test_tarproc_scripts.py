@@ -52,6 +52,7 @@ from tarviz import tarproc_scripts
         ("tarsplit -z -n4 -otrain a.tar", "split --count 4 -otrain.tgz a.tar"),
         ("tarsplit -z -o |cat a.tar", "split -o |cat a.tar"),
         ("tarsplit -z a.tar -o", "split --output temp.tgz a.tar -o"),
+        ("tarsplit a.tar -o", "split --output temp a.tar -o"),
         ("tarsplit -z --output=s-{shard}.tgz a.tar", "split --output=s-{shard}.tgz a.tar"),
     ],
 )

@@ -15,6 +15,8 @@ from PIL import Image
 import tarviz
 from tarviz.cli.progress import Progress
 from tarviz.model.errors import SchemaError, TarvizWarning, UsageError
+from tarviz.outputs import Outputs
+from tarviz.outputs.encoded import EncodedRecords
 
 
 @pytest.fixture
@@ -80,6 +82,30 @@ class TestWriter:
         assert [each["__key__"] for each in numbered(20)] == sorted(key for key, _ in held(tmp_path))
         assert len(sizes) == 4
         assert max(sizes) <= 10_240
+
+    def test_small_records_are_written_many_at_a_time(self, out: str, monkeypatch: pytest.MonkeyPatch):
+        added, add = list[int](), Outputs.add
+
+        def counted(outputs: Outputs, run: EncodedRecords) -> None:
+            added.append(len(run.sizes))
+            add(outputs, run)
+
+        monkeypatch.setattr(Outputs, "add", counted)
+        with tarviz.writer(out) as made:
+            for record in numbered(600):
+                made.write(record["__key__"], record)
+
+        assert [256, 256, 88] == added
+
+    def test_the_quality_is_90_unless_another_is_given(self, tmp_path: Path):
+        record = {"__key__": "a", "jpg": Image.effect_noise((64, 64), 80)}
+        for name, options in (("none", {}), ("90", {"quality": 90}), ("91", {"quality": 91})):
+            tarviz.write([record], tmp_path / f"{name}.tar", **options)
+            fill(str(tmp_path / f"{name}-w.tar"), [record], **options)
+        usual, same, best = ([(tmp_path / f"{name}{more}.tar").read_bytes() for more in ("", "-w")] for name in ("none", "90", "91"))
+
+        assert usual == same != best
+        assert 1 == len(set(usual))
 
     def test_a_shard_holds_so_many_records(self, out: str):
         with tarviz.writer(out, max_records=3) as made:

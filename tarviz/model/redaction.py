@@ -12,9 +12,13 @@ _CONTROL |= {9: "\\t", 10: "\\n", 13: "\\r"}
 _CONTROL |= {code: f"\\u{code:04x}" for code in (0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)}
 
 # User info ends at the last @ of the authority: passwords hold that sign too. Where what stands after a colon is not a port, it is a
-# password with a slash in it (RFC 3986 §3.2 would have it escaped), and goes up to the last @ of all.
-_USERINFO = re.compile(r"(?<=://)(?:[^/?#\s\"<>]*@|[^/?#@:\s\"<>]*:(?!\d*(?:[/?#\s\"']|$))[^\s\"<>]*@)")
-_ESCAPED_USERINFO = re.compile(r"(?i)(?<=%3a%2f%2f)(?:(?!%2f|%3f|%23)[^/?#&\s\"<>])*%40")
+# password with a slash in it (RFC 3986 §3.2 would have it escaped), and goes up to the last @ of all. What stands before it without a
+# colon is a container in Azure's URLs, and nothing in `ais://@aws/bucket`, whose @ names the cloud.
+_USERINFO = re.compile(
+    r"(?i)(?<=://)(?:(?<!\baz://)(?<!\bazure://)(?<!\babfs://)(?<!\babfss://)[^/?#\s\"<>]+@"
+    r"|[^/?#@:\s\"<>]*:(?!\d*(?:[/?#\s\"']|$))[^\s\"<>]*@)"
+)
+_ESCAPED_USERINFO = re.compile(r"(?i)(?<=%3a%2f%2f)(?:(?!%2f|%3f|%23)[^/?#&\s\"<>])+%40")
 
 # NAME=VALUE in a query, a fragment, a form, also within another URL's query, where the signs are escaped.
 _NAME = re.compile(r"(?i)(?:^|[?&;#,\s{(\"']|%3f|%26|%23|%3b)([\w.%~$-]+?)(?:=|%3d)")

@@ -280,7 +280,7 @@ class Record(Mapping[str, memoryview]):
         except AttributeError:  # a record may have as many fields as a film has frames
             block = self._block
             low, high = int(block.rows[self._row]), int(block.rows[self._row + 1])
-            places = {block.exts[code]: low + at for at, code in reversed([*enumerate(block.ext[low:high].tolist())])}
+            places = {block.exts[code]: row for row, code in enumerate(block.ext[low:high].tolist(), low)}
             self._places = places
         return places.get(ext, -1)
 

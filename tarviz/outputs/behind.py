@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import queue
 import threading
-from collections import deque
 from collections.abc import Callable
-from typing import Generic, TypeVar
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
 
 Job = TypeVar("Job")
 
 AHEAD = 1  # jobs that may wait; more are no faster, and their memory is cold, on the other core, when its turn comes
 _PATIENCE = 1.0  # seconds that `stop` waits for the job at work
+_END = object()
 
 
 class Behind(Generic[Job]):
@@ -24,11 +26,11 @@ class Behind(Generic[Job]):
 
     def __init__(self, work: Callable[[Job], None], *, name: str) -> None:
         self._work = work
-        self._jobs: deque[Job] = deque()
-        self._changed = threading.Condition()
-        self._busy = self._over = self._gone = False
+        self._jobs: queue.Queue[Any] = queue.Queue(AHEAD)
         self._error: BaseException | None = None
         self._last: Callable[[], None] | None = None
+        self._gone = False
+        self._lock = threading.Lock()  # `last` is called by the thread at its end, or by who stops it after that
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -39,22 +41,18 @@ class Behind(Generic[Job]):
 
     def put(self, job: Job) -> None:
         """Add a job; waits while as many as may wait do already."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or len(self._jobs) < AHEAD)
-            self._raise()
-            self._jobs.append(job)
-            self._changed.notify_all()
+        self._raise()
+        self._jobs.put(job)
 
     def settle(self) -> None:
         """Wait until every job is done: what they refer to may change again."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._error is not None or not (self._jobs or self._busy))
-            self._raise()
+        self._jobs.join()
+        self._raise()
 
     def finish(self) -> None:
         """Wait until every job is done, and end the thread."""
         self.settle()
-        self._end()
+        self._jobs.put(_END)
         self._thread.join()
 
     def stop(self, last: Callable[[], None]) -> None:
@@ -62,50 +60,34 @@ class Behind(Generic[Job]):
 
         What is at work may hang for ever (a pipe that nobody reads), and its file must not be closed under it.
         """
-        with self._changed:
+        with self._lock:
             if self._last is not None:
                 return
             self._last, gone = last, self._gone
         if gone:
             last()
             return
-        self._end()
+        with suppress(queue.Full):  # the thread ends at the job that waits
+            self._jobs.put_nowait(_END)
         self._thread.join(_PATIENCE)
-
-    def _end(self) -> None:
-        with self._changed:
-            self._over = True
-            self._jobs.clear()
-            self._changed.notify_all()
 
     def _raise(self) -> None:
         if self._error is not None:
             raise self._error
 
     def _run(self) -> None:
-        while self._next():
-            pass
-        with self._changed:
+        over = False
+        while not over:
+            job = self._jobs.get()
+            over = job is _END or self.stopping
+            try:
+                if not over and self._error is None:
+                    self._work(job)
+            except BaseException as error:  # noqa: BLE001  (raised where the next job is given)
+                self._error = error
+            del job
+            self._jobs.task_done()
+        with self._lock:
             self._gone, last = True, self._last
         if last is not None:
             last()
-
-    def _next(self) -> bool:
-        with self._changed:
-            self._changed.wait_for(lambda: self._over or self._jobs)
-            if self._over:
-                return False
-            job = self._jobs.popleft()
-            self._busy = True
-            self._changed.notify_all()
-        try:
-            self._work(job)
-        except BaseException as error:  # noqa: BLE001  (raised where the next job is given)
-            self._error = error
-        del job
-        with self._changed:
-            self._busy = False
-            if self._error is not None:
-                self._jobs.clear()
-            self._changed.notify_all()
-        return True

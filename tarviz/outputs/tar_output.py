@@ -91,7 +91,7 @@ class TarOutput(Output):
             return
         base = batch.block.base
         whole = len(batch.block.data) // _BLOCK * _BLOCK
-        if len(begin) > 1 and total < _GATHER * len(begin) and int(end[-1]) - base <= whole:
+        if total < _GATHER * len(begin) and int(end[-1]) - base <= whole:
             self.write([_gathered(batch.block.array[:whole], begin - base, end - base)])
         else:
             self.write([batch.raw(a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)])
@@ -99,7 +99,7 @@ class TarOutput(Output):
     def pick(self, sources: list[HeldTar], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
         """Append the bytes `begin`…`end` of plain tars, several of them: one source for all, or one for each."""
         total = int((end - begin).sum())
-        if len(begin) > 1 and total < _GATHER * len(begin):
+        if total < _GATHER * len(begin):
             self.write([Picked(sources, begin.tolist(), end.tolist(), total)])
         else:
             self.write([Range(*each) for each in zip(cycle(sources), begin.tolist(), end.tolist(), strict=False)])

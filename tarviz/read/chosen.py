@@ -102,7 +102,7 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
     if not len(rows):
         return
     if index is not None:
-        for block in _around(url, index, rows):
+        for block in _around(url, index, rows, now["etag"]):
             report.records += len(block)
             report.bytes += len(block.data)
             yield block
@@ -156,6 +156,16 @@ def runs(rows: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
     yield from zip(begins.tolist(), ends.tolist(), strict=True)
 
 
+def near(index: ShardIndex, rows: NDArray[np.int64], gap: int, most: int) -> Iterator[NDArray[np.int64]]:
+    """Ascending records as they are read together: `gap` bytes between two neighbours at most, `most` bytes where it is not one alone."""
+    begin, end = index.members.start[index.rows[rows]].tolist(), index.members.end[index.rows[rows + 1] - 1].tolist()
+    low = 0
+    for high in range(1, len(rows) + 1):
+        if high == len(rows) or begin[high] - end[high - 1] > gap or end[high] - begin[low] > most:
+            yield rows[low:high]
+            low = high
+
+
 def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
     """An index of just these records, numbered anew."""
     counts = index.rows[rows + 1] - index.rows[rows]
@@ -176,18 +186,11 @@ def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
     )
 
 
-def _around(url: URL, index: ShardIndex, rows: NDArray[np.int64]) -> Iterator[Block]:
+def _around(url: URL, index: ShardIndex, rows: NDArray[np.int64], etag: str) -> Iterator[Block]:
     """Blocks of neighbours, those that lie near each other read at once."""
-    store, etag = stores.of(url), stores.of(url).stat(url).etag
-    begin, end = index.members.start[index.rows[rows]], index.members.end[index.rows[rows + 1] - 1]
-    low = 0
-    while low < len(rows):
-        high = low + 1
-        while high < len(rows) and begin[high] - end[high - 1] <= _GAP and end[high] - begin[low] <= _AT_ONCE:
-            high += 1
-        base = int(begin[low])
-        data = memoryview(store.read(url, base, int(end[high - 1]) - base, etag=etag))
-        for first, stop in runs(rows[low:high]):
+    for some in near(index, rows, _GAP, _AT_ONCE):
+        base = index.span(some.item(0))[0]
+        data = memoryview(stores.of(url).read(url, base, index.span(some.item(-1))[1] - base, etag=etag))
+        for first, stop in runs(some):
             place, reach = index.span(first)[0], index.span(stop - 1)[1]
             yield index.block(url, first, stop, data[place - base : reach - base], place)
-        low = high

@@ -129,7 +129,7 @@ def headers_alone(url: URL, stat: Stat) -> bool:
 def _members_are_large(url: URL, head: memoryview) -> bool:
     """Whether a request for each header costs less than all payloads, by the first bytes of a plain tar."""
     scanner = Scanner(url, strict=False)
-    found = scanner.scan(head, 0, final=False)
+    found = scanner.scan(head, 0)
     return len(found) > 0 and scanner.at >= _LARGE * len(found)
 
 

@@ -13,6 +13,7 @@ from tarviz.formats.header_scan import hash_one
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
+from tarviz.read.chosen import numbers, resolved, subset
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.seek_points import seek_points
@@ -20,12 +21,6 @@ from tarviz.read.several import several
 from tarviz.read.shard_index import entered_blocks, refusal, shard_index
 from tarviz.read.sidecar import hold
 from tarviz.stores import Store
-
-
-def _chosen(url: URL, options: ReadOptions, index: ShardIndex) -> ShardIndex:
-    from tarviz.read.chosen import numbers, subset
-
-    return subset(index, numbers(url, options))
 
 
 class Index(Sequence[Record]):
@@ -50,12 +45,10 @@ class Index(Sequence[Record]):
         self.urls = list(urls)
         self.options = ReadOptions(strict=False) if options is None else options
         self.options.refuse_gathering("an index")
-        if self.options.where or self.options.keys:
-            from tarviz.read.chosen import resolved
-
-            self.options = resolved(self.urls, self.options)
+        self.options = resolved(self.urls, self.options)
         self.shards: list[ShardIndex] = []
-        believe = self._may_believe()
+        # Somebody else's word on where records are will do, but for strict reading, which looks at all, and a choice, which numbers them.
+        believe = not (self.options.strict or self.options.where)
 
         def build(url: URL, each: Callable[[], None]) -> ShardIndex | None:
             return shard_index(url, self.options, cache=cache, sidecars=believe, look=look or each)
@@ -64,16 +57,12 @@ class Index(Sequence[Record]):
             assert built is not None  # may_stream is true
             if self.options.strict and (error := refusal(url, self.options, built)) is not None:
                 raise error
-            self.shards.append(_chosen(url, self.options, built) if self.options.where else built)
+            self.shards.append(subset(built, numbers(url, self.options)) if self.options.where else built)
             if progress is not None:
                 progress(number + 1, len(self.urls))
         self._starts = list(accumulate((len(shard) for shard in self.shards), initial=0))
         self._limit = self.options.rules().max_member_bytes
         self._stores = [stores.of(url) for url in self.urls]  # chosen once: what opens them is theirs to renew
-
-    def _may_believe(self) -> bool:
-        """Whether somebody else's word on where records are will do: strict reading looks at all, a choice of records numbers them."""
-        return not (self.options.strict or self.options.where or self.options.keys)
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -85,18 +74,10 @@ class Index(Sequence[Record]):
 
     def find(self, key: str) -> int | None:
         """The number of the first record of this key."""
-        place = self._place(key)
-        return None if place is None else self._starts[place[0]] + place[1]
-
-    def _place(self, key: str) -> tuple[int, int] | None:
-        """(shard, record in that shard) of the first record of this key."""
         name = to_bytes(key)
         wanted = hash_one(name)
-        for number, shard in enumerate(self.shards):
-            record = shard.find_hashed(name, wanted)
-            if record is not None:
-                return number, record
-        return None
+        found = (shard.find_hashed(name, wanted) for shard in self.shards)
+        return next((start + record for start, record in zip(self._starts, found, strict=False) if record is not None), None)
 
     @overload
     def __getitem__(self, at: int | str) -> Record: ...
@@ -106,15 +87,11 @@ class Index(Sequence[Record]):
         if isinstance(at, slice):
             return [self[number] for number in range(*at.indices(len(self)))]
         if isinstance(at, str):
-            place = self._place(at)
-            if place is None:
+            if (number := self.find(at)) is None:
                 raise KeyError(at)
-            shard, record = place
-        else:
-            number = at.__index__()
-            if not -len(self) <= number < len(self):
-                raise IndexError(f"record {number} of {len(self)}")
-            shard, record = self.locate(number % len(self))
+        elif not -len(self) <= (number := at.__index__()) < len(self):
+            raise IndexError(f"record {number} of {len(self)}")
+        shard, record = self.locate(number % len(self))
         return _read_record(self.urls[shard], self.shards[shard], record, self.options, self._limit, self._stores[shard])
 
     def keys(self) -> Iterator[str]:
@@ -168,16 +145,13 @@ class IndexedRecord(Record):
         return (self._payloads or self._cut()).keys()
 
     def _cut(self) -> dict[str, memoryview]:
-        """Extension → payload, in the order of the members; the first of two of one name."""
-        index, data = self._index, memoryview(self._data)
-        found: dict[str, memoryview] = {}
+        """Extension → payload, in the order of the members."""
+        index, data, base = self._index, memoryview(self._data), self._begin
         members, low, high = index.members, index.rows.item(self._row), index.rows.item(self._row + 1)
         codes, starts, sizes = index.ext[low:high].tolist(), members.data[low:high].tolist(), members.size[low:high].tolist()
-        for code, start, size in zip(codes, starts, sizes, strict=True):
-            begin = start - self._begin
-            found.setdefault(index.exts[code], data[begin : begin + size])
-        self._payloads = found
-        return found
+        rows = zip(codes, starts, sizes, strict=True)
+        self._payloads = {index.exts[code]: data[start - base : start - base + size] for code, start, size in rows}
+        return self._payloads
 
     @property
     def key(self) -> Key:
@@ -196,11 +170,10 @@ class IndexedRecord(Record):
         return self._row in self._index.pending
 
     def __iter__(self) -> Iterator[str]:
-        low, high = self._index.rows[self._row], self._index.rows[self._row + 1]
-        return (self._index.exts[code] for code in self._index.ext[low:high].tolist())
+        return iter(self.keys())
 
     def __len__(self) -> int:
-        return int(self._index.rows[self._row + 1] - self._index.rows[self._row])
+        return len(self.keys())
 
     @property
     def members(self) -> tuple[Member, ...]:

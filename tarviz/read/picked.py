@@ -8,12 +8,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
+import numpy as np
+
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.in_order import in_order
 from tarviz.model.types import URL, Record
 from tarviz.read import stream
+from tarviz.read.chosen import near
 from tarviz.read.index import IndexedRecord, read_together
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
@@ -33,9 +36,9 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
         yield from _streamed(url, numbers, options, report)
         return
     report.opened = Stat(url, index.identity["size"], index.identity["etag"], index.identity["mtime"])
-    runs = list(_runs(index, numbers))
+    runs = [run.tolist() for run in near(index, np.array(numbers, np.int64), _NEAR, _LARGE)]
     read = functools.partial(read_together, url, index, store=stores.of(url))
-    if stores.is_local(url) or len(runs) == 1:
+    if stores.is_local(url) or len(runs) < 2:
         yield from _counted(map(read, runs), report)
         return
     with (
@@ -47,23 +50,6 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
 
 def _largest(index: ShardIndex, numbers: Sequence[int]) -> int:
     return max((end - begin for begin, end in map(index.span, numbers)), default=0)
-
-
-def _runs(index: ShardIndex, numbers: Sequence[int]) -> Iterator[list[int]]:
-    """Numbers whose records are read together."""
-    run: list[int] = []
-    first = last = 0
-    for number in numbers:
-        begin, end = index.span(number)
-        if run and (begin > last + _NEAR or end - first > _LARGE):
-            yield run
-            run = []
-        if not run:
-            first = begin
-        run.append(number)
-        last = end
-    if run:
-        yield run
 
 
 def _counted(reads: Iterable[tuple[int, list[IndexedRecord]]], report: ReadReport) -> Iterator[Record]:

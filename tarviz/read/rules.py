@@ -17,13 +17,13 @@ class Rules:
     `payloads`: which members the limit is for: all that are read, `sparse` ones only (they alone are unfolded), or none.
     """
 
-    strict: bool = True
-    skip: bool = False
-    block_size: int = 4 << 20
-    roomy_size: int = 8 << 20  # of a block of large payloads: what a block costs is then more than a longer one's way through memory
-    max_member_bytes: int = 1 << 30
-    payloads: Payloads = "all"
-    returning: bool = False  # a key may come back later in the shard: whoever reads will gather the pieces
+    strict: bool
+    skip: bool
+    block_size: int
+    roomy_size: int  # of a block of large payloads: what a block costs is then more than a longer one's way through memory
+    max_member_bytes: int
+    payloads: Payloads
+    returning: bool  # a key may come back later in the shard: whoever reads will gather the pieces
 
 
 class Decided(NamedTuple):

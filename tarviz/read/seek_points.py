@@ -7,7 +7,7 @@ import os
 import threading
 import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -127,6 +127,3 @@ def seek_points(url: URL, etag: str) -> SeekPoints:
 @functools.lru_cache(maxsize=8)
 def _kept(url: URL, etag: str, process: int) -> SeekPoints:
     return SeekPoints(url, etag)
-
-
-forget: Callable[[], None] = _kept.cache_clear

@@ -258,15 +258,12 @@ def _cached(place: Path, stat: Stat) -> ShardIndex | None:
 
 def _keep(place: Path, index: ShardIndex) -> None:
     """Write an index beside its final name, then rename; a cache that cannot be written is not an error."""
-    temporary = None
     try:
-        temporary = Temporary(place.parent)
-        with open(temporary.file.fileno(), "wb", closefd=False) as file:
-            file.writelines(index.dump())
-        temporary.keep(place)
+        with Temporary(place.parent) as temporary:
+            with open(temporary.file.fileno(), "wb", closefd=False) as file:
+                file.writelines(index.dump())
+            temporary.keep(place)
     except OSError as error:
         _LOG.info("index not cached: %s", error)
-        if temporary is not None:
-            temporary.drop()
-        return
-    trim()
+    else:
+        trim()

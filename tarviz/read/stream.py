@@ -5,7 +5,7 @@ What reading met is counted in a `ReadReport`; errors say shard, record, member 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from inspect import GEN_CLOSED, getgeneratorstate
 from os import PathLike
@@ -21,19 +21,14 @@ from tarviz.read.options import ReadOptions as ReadOptions
 from tarviz.read.options import with_changes as with_changes
 from tarviz.read.report import ReadReport as ReadReport
 from tarviz.read.shard import adjacent_blocks
-
-URLs = str | PathLike[str] | Iterable[str | PathLike[str]]
+from tarviz.stores import URLs as URLs
 
 if TYPE_CHECKING:
     from tarviz.read.index import Index
 
+shards = stores.expand
 _USUAL = ReadOptions()
 _SHARED = "Give each thread records() over shards of its own, or let them take turns with a lock."
-
-
-def shards(urls: URLs) -> list[URL]:
-    """The shards that URLs, templates, globs and folders stand for, in order."""
-    return stores.expand(urls)
 
 
 def blocks(

@@ -68,16 +68,12 @@ def _shard(url: URL, begin: str) -> URL:
     if place.exists():
         cache_files.touch(place)
         return URL(str(place))
-    made = cache_files.Temporary(folder)
-    try:
-        options = ReadOptions()
+    options = ReadOptions()
+    with cache_files.Temporary(folder) as made:
         for _, key, fields in records(url, options, ReadReport(), stem=begin, lists=lists_in(url, options)):
             made.file.write(members(key, without_mark(fields)))
         made.file.write(TAR_END)
         made.keep(place)
-    except BaseException:
-        made.drop()
-        raise
     cache_files.trim()
     return URL(str(place))
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from typing import Generic, TypeVar
 
-from tarviz.model.offers import offer
 from tarviz.read.report import ReadReport
 
 T = TypeVar("T")
@@ -86,13 +85,13 @@ class ReadingThread(Generic[P]):
                     del part
         except BaseException as error:  # noqa: BLE001  it is raised where the blocks are taken
             last = error
-        self._put(last)
+        if not self._stopped.is_set():
+            self._put(last)
 
     def _put(self, item: P | BaseException | None) -> bool:
-        if not offer(self.queue, item, self._stopped.is_set):
-            return False
+        self.queue.put(item)  # `stop` makes room for one that waits
         self._found.set()
-        return True
+        return not self._stopped.is_set()
 
     def stop(self) -> None:
         """End the thread and wait until it has closed its shard."""

@@ -8,16 +8,16 @@ remote stores share, which goes through the proxy again when a target dies; list
 from __future__ import annotations
 
 import functools
-import io
 import os
 import secrets
 import ssl
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import IO, TYPE_CHECKING, Any, ClassVar, Self
 
+from tarviz.formats.header_scan import BLOCK
+from tarviz.formats.tar import Scanner
 from tarviz.model.environment import Watched
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
@@ -218,43 +218,27 @@ class AisStore(BucketStore):
 def members(url: URL) -> list[tuple[str, int]]:
     """Name and size of the files inside a shard, listed by the cluster, or read from their headers where it lists none.
 
-    It lists none of what was written in parts, as shards above 8 MiB are here.
+    It lists none of what was written in parts, as shards above 8 MiB are here. `DataError` for what is no tar, or a damaged one.
     """
     name = _parts(url)[2]
     with errors_as(_error, url):
         found = [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
     if found:
         return found
-    try:
-        with tarfile.open(fileobj=io.BufferedReader(_Ranges(AisStore(), url), _AHEAD)) as tar:
-            return [(each.name, each.size) for each in tar if each.isfile()]
-    except tarfile.TarError as error:
-        raise StoreError(f"its members cannot be listed: {error}.", code="E_NOT_TAR", shard=url) from error
+    store, scanner = AisStore(), Scanner(url, strict=False)
+    stat = store.stat(url)
+    size = stat.size or 0
+    while not scanner.ended:
+        base = min(scanner.at, size // BLOCK * BLOCK)
+        data = store.read(url, base, max(_AHEAD, scanner.wants - base), etag=stat.etag)
+        rows = scanner.scan(memoryview(data), base, final=base + len(data) >= size)
+        if scanner.error is not None:
+            raise scanner.error.at(shard=url)
+        found += [(each.name, each.size) for each in rows if each.type == "file"]
+    return found
 
 
 _AHEAD = 1 << 18  # bytes read with a header, so that small members need no request each
-
-
-class _Ranges(io.RawIOBase):
-    """An object as a file that is read by ranges."""
-
-    def __init__(self, store: AisStore, url: URL) -> None:
-        self._store, self._stat, self._at = store, store.stat(url), 0
-
-    def readable(self) -> bool:
-        return True
-
-    seekable = readable
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._stat.size or 0)[whence]
-        return self._at
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._store.read(self._stat.url, self._at, len(buffer), etag=self._stat.etag)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
 
 
 def read_members(shards: Iterable[tuple[URL, str]]) -> Iterator[bytes]:

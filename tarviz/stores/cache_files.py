@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Final, NamedTuple, Self
 
 from tarviz.model.config import options
 from tarviz.model.urls import digest, identity
@@ -49,7 +49,7 @@ def stem(url: str) -> str:
 class Temporary:
     """A file of a cache folder before it has its name: 0600 in a folder of 0700, locked for as long as its writer lives.
 
-    `OSError` where it cannot be made. Call `keep` or `drop`; a forked child does neither.
+    `OSError` where it cannot be made. Call `keep` or `drop`; a forked child does neither. In a `with`, an exception drops it.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -78,6 +78,13 @@ class Temporary:
         self.file.close()
         if self.ours:
             self.path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.drop()
 
 
 def touch(place: Path) -> None:

@@ -124,14 +124,10 @@ class CachedStore:
     def keep(self, temporary: Temporary, url: URL, etag: str, sums: Sequence[int]) -> None:
         """Give a complete file its name, and make room."""
         place = self.place(url, etag)
-        beside = Temporary(self.folder)
         data = struct.pack(f"<Q{len(sums)}I", os.fstat(temporary.file.fileno()).st_size, *sums)
-        try:
+        with Temporary(self.folder) as beside:
             beside.file.write(data + struct.pack("<I", crc32c(data)))
             beside.keep(place.with_name(place.name + _SUMS))
-        except OSError:
-            beside.drop()
-            raise
         temporary.keep(place)
         touch(place)
         rows = [row for row in copies(self.folder) if row.path != place]

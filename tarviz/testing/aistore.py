@@ -55,22 +55,17 @@ class AisObject:
         value = google_crc32c.Checksum(self.data).hexdigest().decode()
         return {"ais-checksum-type": "crc32c", "ais-checksum-value": value, "ais-version": str(self.version), "ais-atime": "1700000000"}
 
-    def members(self) -> list[tuple[str, int]]:
-        """Name and size of every file in it, where it is a tar."""
+    def files(self) -> dict[str, bytes]:
+        """The files in it by name, where it is a tar."""
         try:
             with tarfile.open(fileobj=io.BytesIO(self.data)) as tar:
-                return [(each.name, each.size) for each in tar if each.isfile()]
+                return {each.name: file.read() for each in tar if each.isfile() and (file := tar.extractfile(each))}
         except tarfile.TarError:
-            return []
+            return {}
 
-    def member(self, name: str) -> bytes | None:
-        """The bytes of one file in it, where it is a tar."""
-        try:
-            with tarfile.open(fileobj=io.BytesIO(self.data)) as tar:
-                file = tar.extractfile(name)
-                return None if file is None else file.read()
-        except (tarfile.TarError, KeyError):
-            return None
+    def members(self) -> dict[str, bytes]:
+        """Those of them that the cluster lists."""
+        return self.files()
 
 
 @dataclass
@@ -283,7 +278,11 @@ def _rows(there: Mapping[str, AisObject], prefix: str, flags: int) -> dict[str, 
     """The entries of a listing by name: objects, what lies in those that are archives, and folders, as the flags ask."""
     rows: dict[str, dict[str, Any]] = {name: {"n": name, "s": len(kept.data), "v": str(kept.version)} for name, kept in there.items()}
     if flags & _ARCHIVES:
-        rows |= {f"{name}/{inner}": {"n": f"{name}/{inner}", "s": size} for name, kept in there.items() for inner, size in kept.members()}
+        rows |= {
+            f"{name}/{inner}": {"n": f"{name}/{inner}", "s": len(data)}
+            for name, kept in there.items()
+            for inner, data in kept.members().items()
+        }
     if flags & _FLAT:
         below = {name.removeprefix(prefix).partition("/")[0] for name in rows if "/" in name.removeprefix(prefix)}
         rows = {name: row for name, row in rows.items() if "/" not in name.removeprefix(prefix)}
@@ -352,7 +351,7 @@ class Target(Handler):
         for item in asked.get("in", []):
             bucket = item.get("bucket") or call.name
             found = self.cluster.buckets.get(bucket, {}).get(item["objname"])
-            data = None if found is None else found.data if not item.get("archpath") else found.member(item["archpath"])
+            data = None if found is None else found.data if not item.get("archpath") else found.files().get(item["archpath"])
             if data is not None:
                 start, length = item.get("start", 0), item.get("length", 0)
                 data = data[start : start + length] if length > 0 else data[start:]

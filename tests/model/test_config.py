@@ -61,6 +61,8 @@ class TestOptions:
         (tmp_path / "tarviz.toml").write_text("workers = 2\n")
 
         assert (2, 7) == (config.options().workers, config.options().max_ratio)
+        (tmp_path / "tarviz.toml").unlink()
+        assert (1, 7) == (config.options().workers, config.options().max_ratio)
 
     def test_a_changed_file_is_read_again(self, file: Path):
         file.write_text("workers = 3\n")
@@ -208,6 +210,13 @@ class TestWith:
             assert (0, 7) == (config.options().workers, config.options().max_ratio)
         finally:
             second.__exit__(None, None, None)
+
+    def test_one_within_itself_ends_the_inner_one_first(self):
+        outer = config.options(workers=4)
+        with outer, config.options(workers=5):
+            with outer:
+                assert 4 == config.options().workers
+            assert 5 == config.options().workers
 
     def test_what_it_leaves_out_still_follows_the_environment(self, monkeypatch: pytest.MonkeyPatch):
         with config.options(workers=4):

@@ -31,6 +31,7 @@ def test_the_line_names_every_place_and_no_secret():
     assert text.startswith("E_TRUNCATED https://")
     assert text.endswith(': record "k", member "k.jpg", byte 512: it is cut. 1 record read before. Hint: Fetch it again.')
     assert "planted" not in text + repr(WHOLE) + str(WHOLE.to_dict()) + repr(WHOLE.fault)
+    assert ("https://***@h/a.tar is cut.",) == DataError("https://u:planted@h/a.tar is cut.").args
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,9 @@ CARRIED = [
     f"https://me:{S}/w@host/a.tar",
     f"https://me:a/{S}@host/a.tar",
     f"s3://key:{S}@bucket/a.tar",
+    f"s3://{S}@bucket/a.tar",
+    f"abfs://me:{S}@account.dfs.core.windows.net/a.tar",
+    f"AZ://me:{S}@account/a.tar",
     f"see 'https://me:{S}@host' and so on",
     f"https://host/a.tar?X-Amz-Credential={S}%2F20261122&X-Amz-Signature={S}&X-Amz-Security-Token={S}",
     f"https://host/a.tar?X%2DAmz%2DSignature={S}",
@@ -68,6 +71,12 @@ def test_no_secret_is_left(text):
         "sed: can't read x; max_tokens=5, tokenizer=bert, code=E_READ",
         "the record has no field cls; there are jpg, txt",
         "the basic idea",
+        "ais://@aws/bucket/a.tar",
+        "ais://@aws/bucket/a@b.tar",
+        "https://proxy/?url=ais%3A%2F%2F%40aws%2Fbucket",
+        "abfs://container@account.dfs.core.windows.net/a.tar",
+        "ABFSS://container@account.dfs.core.windows.net/a.tar",
+        "az://container@account/a.tar, azure://container@account/a.tar",
     ],
 )
 def test_what_is_no_secret_stays(text):
@@ -87,6 +96,13 @@ def test_what_is_no_secret_stays(text):
 )
 def test_the_rest_of_the_text_stays(text, expected):
     assert expected == redact(text)
+
+
+def test_every_sign_that_moves_or_turns_text_is_escaped():
+    signs = [*range(0x20), *range(0x7F, 0xA0), 0x061C, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF]
+
+    assert [] == [hex(code) for code in signs if not safe(chr(code)).isprintable() or chr(code) in safe(chr(code))]
+    assert " ~\xa0é\u2027\u202f" == safe(" ~\xa0é\u2027\u202f")
 
 
 def test_control_characters_are_escaped():

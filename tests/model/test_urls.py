@@ -66,6 +66,7 @@ class TestIdentity:
             ("http://host/a b%2d\u00fc%2fc.tar", "http://host/a%20b-%c3%BC%2Fc.tar"),
             ("ftp://me:secret@host/a.tar", "ftp://HOST/a.tar"),
             ("s3a://b/a.tar", "s3://b/a.tar"),
+            ("https://h/a.tar?sig=1&sv=1", "https://h/a.tar"),
             ("gcs://b/a.tar", "gs://b/a.tar"),
         ],
     )

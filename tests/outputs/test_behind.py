@@ -124,6 +124,7 @@ def test_the_end_after_the_end_closes_at_once(gate):
     behind = Behind(gate.work, name="test")
     gate.open.set()
     behind.finish()
+    behind.settle()
     last: list[str] = []
     behind.stop(lambda: last.append("closed"))
 

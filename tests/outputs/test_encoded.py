@@ -89,6 +89,13 @@ def test_a_picture_of_more_than_8_bits_is_refused(mode: str, ext: str):
         RecordEncoder().members("a", {ext: Image.new(mode, (5, 4))})
 
 
+def test_the_quality_is_90_unless_another_is_given():
+    picture = Image.effect_noise((64, 64), 80)
+    usual, best = RecordEncoder().members("a", {"jpg": picture})[1], RecordEncoder(quality=91).members("a", {"jpg": picture})[1]
+
+    assert RecordEncoder(quality=90).members("a", {"jpg": picture})[1] == usual != best
+
+
 def test_a_quality_is_refused_at_once():
     with pytest.raises(UsageError, match="1 to 100"):
         RecordEncoder(quality=200)

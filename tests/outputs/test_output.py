@@ -133,6 +133,14 @@ class TestRotation:
 
         assert [3, 3, 2] == [each.records for each in run.done]
 
+    def test_the_least_limit_makes_an_output_of_each_record(self, tmp_path):
+        with outputs(tmp_path / "train-{}.record", max_size=1) as run:
+            run.add(frames(20, 30))
+        with outputs(tmp_path / "other-{}.record", max_records=1) as other:
+            other.add(frames(20, 30))
+
+        assert [20, 30] == [each.bytes for each in run.done] == [each.bytes for each in other.done]
+
     @pytest.mark.parametrize("limit", [0, -1, "much", "1 parsec"])
     def test_a_limit_that_is_none_is_refused(self, tmp_path, limit):
         with pytest.raises(UsageError):
@@ -264,6 +272,15 @@ class TestFailure:
         with pytest.raises(UsageError, match="exists='replace'"), outputs(tmp_path / "t.record", exists="error") as run:
             run.add(frames(60))
         assert b"before" == (tmp_path / "t.record").read_bytes()
+
+    def test_what_came_there_meanwhile_is_left_alone(self, tmp_path):
+        output = Output(str(tmp_path / "t.record"), exists="error")
+        output.write([b"ours"])
+        (tmp_path / "t.record").write_bytes(b"theirs")
+
+        with pytest.raises(StoreError, match="E_EXISTS"):
+            output.commit()
+        assert (["t.record"], b"theirs") == (os.listdir(tmp_path), (tmp_path / "t.record").read_bytes())
 
     def test_a_full_disk_is_one_clear_line(self, tmp_path, monkeypatch):
         def full(fd: int, pieces: object) -> int:

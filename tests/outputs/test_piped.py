@@ -63,8 +63,17 @@ def test_where_the_bytes_find_no_room_it_is_not_run(tmp_path: Path, monkeypatch:
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("line", ["exec sleep 60", "trap '' TERM; while :; do sleep 0.05; done"], ids=["ends", "must be killed"])
-def test_an_interrupt_ends_it(tmp_path: Path, line: str):
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("exec sleep 60", False),
+        ("trap 'touch left; exit' TERM; while :; do sleep 0.05; done", True),
+        ("trap '' TERM; while :; do sleep 0.05; done", False),
+    ],
+    ids=["ends", "clears up", "must be killed"],
+)
+def test_an_interrupt_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, left: bool):
+    monkeypatch.chdir(tmp_path)
     said = tmp_path / "pid"
 
     def interrupt() -> None:
@@ -78,3 +87,4 @@ def test_an_interrupt_ends_it(tmp_path: Path, line: str):
 
     with pytest.raises(ProcessLookupError):
         os.kill(int(said.read_text()), 0)
+    assert left == (tmp_path / "left").exists()

@@ -8,12 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL
-from tarviz.read.chosen import Chosen, blocks, numbers, runs, sound_index, subset, version
-from tarviz.read.shard_index import shard_index
+from tarviz.read.chosen import Chosen, blocks, near, numbers, runs, sound_index, subset, version
+from tarviz.read.shard_index import indexed, shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.stores.file import FileStore
 from tests.read.tars import END, member
 
 DATA = b"".join(member(f"{number:03d}.bin", b"%03d" % number + bytes(50_000)) for number in range(40)) + END
@@ -39,6 +42,19 @@ class TestBlocks:
         url = URL(str(make(DATA)))
 
         assert [1, 20] == [record.index for block in blocks(url, options(url), ReadReport(), 1, 39) for record in block]
+
+    def test_what_lies_near_is_read_along(self, make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch):
+        url = URL(str(make(b"".join(member(f"{number:03d}.bin", bytes(600)) for number in range(100)) + END)))
+        chosen, reads, read = options(url, np.array([3, 20, 60])), list[int](), FileStore.read
+        assert sound_index(url, chosen) is not None
+
+        def counted(store: FileStore, place: URL, offset: int, length: int, **more: object) -> bytes:
+            reads.append(length)
+            return read(store, place, offset, length, **more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(FileStore, "read", counted)
+        assert [3, 20, 60] == [record.index for block in blocks(url, chosen, ReadReport()) for record in block]
+        assert [18 * 1536, 1536] == reads[-2:]
 
     def test_none_chosen_is_nothing_read(self, make: Callable[..., Path]):
         url, report = URL(str(make(DATA))), ReadReport()
@@ -95,6 +111,28 @@ class TestSubset:
         assert (39,) == whole.pending
 
         assert pending == subset(whole, np.array(rows)).pending
+
+
+@given(
+    st.lists(st.integers(0, 3000), min_size=1, max_size=12),
+    st.sets(st.integers(0, 11), min_size=1),
+    st.sampled_from([0, 1023, 1024, 3000]),
+    st.sampled_from([1024, 1536, 5000, 1 << 20]),
+)
+def test_records_are_read_together_up_to_a_gap_and_a_size(sizes: list[int], wanted: set[int], gap: int, most: int):
+    data = b"".join(member(f"{number:02d}.bin", bytes(size)) for number, size in enumerate(sizes)) + END
+    walker = ReadOptions().walker("a.tar", payloads="none")
+    index = indexed(walker, list(walker.walk(memoryview(data), final=True)))
+    rows = sorted(row for row in wanted if row < len(sizes)) or [0]
+    expected: list[list[int]] = []
+    for row in rows:
+        begin, end = index.span(row)
+        if expected and begin - index.span(expected[-1][-1])[1] <= gap and end - index.span(expected[-1][0])[0] <= most:
+            expected[-1].append(row)
+        else:
+            expected.append([row])
+
+    assert expected == [run.tolist() for run in near(index, np.array(rows), gap, most)]
 
 
 def test_runs_are_neighbours():

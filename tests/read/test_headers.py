@@ -219,6 +219,15 @@ def test_a_shard_that_is_gone_behind_its_first_headers_is_the_error_of_its_serve
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/fd"), reason="the system does not tell what is open")
+def test_what_stands_behind_the_end_is_listed_where_that_is_asked(make: Callable[..., Path]):
+    path = make(member("a.txt", b"1") + END + member("b.txt", b"2") + END)
+
+    assert ["a.txt"] == [one.name for run in stream.members(path) for one in run]
+    assert ["a.txt", "b.txt"] == [one.name for run in stream.members(path, concatenated=True) for one in run]
+    with pytest.raises(DataError, match="E_TRAILING"):
+        list(stream.members(path, strict=True))
+
+
 def test_no_file_stays_open(make: Callable[..., Path]):
     path = make(b"".join(member(f"{number:03d}.bin", bytes(100_000)) for number in range(300)) + END)
     before = len(os.listdir("/proc/self/fd"))

@@ -65,6 +65,17 @@ def test_a_part_of_a_shard_is_read_by_its_index(shard: URL, start: int, stop: in
     assert held(shard, 20, 20) is None
 
 
+def test_a_batch_is_as_many_records_as_fill_a_block(shard: URL) -> None:
+    stream.index([shard])
+    batches = held_batches(shard, ReadOptions(block_size=102_400), ReadReport(), 3, 20)
+    assert batches is not None
+    found = [[*batch.block.members.start, batch.block.members.end[-1]] for batch in batches]
+
+    assert 34 == sum(len(each) - 1 for each in found)
+    assert all(each[-1] - each[0] <= 102_400 + 30_000 for each in found)
+    assert all(each[-1] - each[0] >= 102_400 for each in found[:-1])
+
+
 def test_a_part_without_an_index_is_not_read_so(shard: URL) -> None:
     assert held(shard, 7) is None
     assert held(shard, 0, 7) is None

@@ -11,8 +11,11 @@ import pytest
 
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError, DataError
+from tarviz.model.types import URL
 from tarviz.read import stream
+from tarviz.read.index import Index
 from tarviz.read.picked import picked
+from tarviz.stores.cache_files import is_kept
 from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import numbered, shard
 
@@ -125,6 +128,23 @@ class TestNumbers:
                 index[at]
         with pytest.raises(KeyError, match="k9"):
             index["k9"]
+
+    def test_it_tells_how_many_shards_are_there(self, tmp_path: Path):
+        told: list[tuple[int, int]] = []
+        for name in "ab":
+            (tmp_path / f"{name}.tar").write_bytes(shard(numbered(2)))
+        stream.index(tmp_path, cache=False, progress=lambda *each: told.append(each))
+
+        assert [(1, 2), (2, 2)] == told
+
+    def test_it_is_kept_unless_that_is_not_wanted(self, tmp_path: Path):
+        url = URL(str(tmp_path / "a.tar"))
+        Path(url).write_bytes(shard(numbered(2)))
+        Index([url], cache=False)
+        assert not is_kept("index", url)
+
+        Index([url])
+        assert is_kept("index", url)
 
     def test_it_says_what_it_holds(self, tmp_path: Path):
         (tmp_path / "a.tar").write_bytes(shard([("a", {"txt": b"1", "cls": b"2"}), ("b", {"txt": b"3"})]))

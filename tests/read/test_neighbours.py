@@ -51,6 +51,9 @@ class TestWhoLost:
     def test_a_record_that_ends_at_damage_again_tells_nothing_by_lacking_a_field(self):
         assert (False, False) == judge(BOTH, ("b.cls",), closed=False)
 
+    def test_sixteen_records_tell_what_is_usual(self):
+        assert (True, False) == judge(BOTH, ("b.cls",), usual=16)
+
     @pytest.mark.parametrize("usual", [0, 15])
     def test_too_few_records_do_not_tell_what_is_usual(self, usual: int):
         assert (False, False) == judge(BOTH, ("b.cls",), usual=usual)
@@ -99,6 +102,17 @@ class TestOneField:
         near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
 
         assert (whole, whole) == near.between(records(grouper, "b.txt"), closed=True)[1:]
+
+    @pytest.mark.parametrize("key", [None, b"x"])
+    def test_a_second_damage_there_tells_nothing_by_its_name(self, key: bytes | None):
+        grouper = Grouper("a.tar")
+        near = Neighbours(grouper)
+        near.learn(records(grouper, *(f"{number:03d}.txt" for number in range(20))))
+        for each in (None, key):
+            near.damaged(each, b"m.txt")
+        near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
+
+        assert (False, False) == near.between(records(grouper, "b.txt"), closed=True)[1:]
 
 
 class TestNotes:

@@ -55,10 +55,21 @@ class TestReads:
         assert report.bytes < 5 * 101_000
         assert 4 == report.records
 
-    def test_nothing_wanted_is_nothing_read(self, make: Callable[..., Path]):
-        report = ReadReport()
+    def test_what_lies_near_is_read_along(self, server: FaultServer):
+        url = URL(server.put("/a.tar", data_of(200, 600)))
+        index = shard_index(url, OPTIONS, cache=False)
+        asked, report = len(server.requests), ReadReport()
 
-        assert [] == payloads(URL(str(make(gzip.compress(data_of(3, 10)), "a.tar.gz"))), [], report)
+        assert [3, 40] == [record.index for record in picked(url, index, [3, 40], OPTIONS, report)]
+        assert (1, 38 * 1536) == (len(server.requests) - asked, report.bytes)
+        assert [3, 60] == [record.index for record in picked(url, index, [3, 60], OPTIONS, report)]
+        assert 3 == len(server.requests) - asked
+
+    def test_nothing_wanted_is_nothing_read(self, make: Callable[..., Path], server: FaultServer):
+        report, data = ReadReport(), data_of(3, 10)
+
+        for url in (make(gzip.compress(data), "a.tar.gz"), make(data), server.put("/a.tar", data)):
+            assert [] == payloads(URL(str(url)), [], report)
         assert 0 == report.bytes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import os
 import random
 import threading
@@ -25,9 +26,9 @@ RECORDS = [(f"{n:04d}", {"bin": CHANCE.randbytes(CHANCE.randrange(30_000)).hex()
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     monkeypatch.setattr(seek_points, "SPACING", 1 << 18)
-    seek_points.forget()
+    seek_points._kept.cache_clear()
     yield
-    seek_points.forget()
+    seek_points._kept.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -158,6 +159,17 @@ class TestPoints:
             assert tar[at : at + 100] == points.read(at, 100)
 
         assert 4 <= len(points) <= 10
+
+    def test_they_are_apart_whichever_way_was_gone(self, tar, tmp_path):
+        path = tmp_path / "a.tar.gz"
+        path.write_bytes(gzip.compress(tar, 1))
+        points = SeekPoints(URL(str(path)), tarviz.stores.of(str(path)).stat(URL(str(path))).etag)
+        for at in (2 << 20, 0, len(tar) - 100, 3 << 20, (3 << 20) + 50_000, (1 << 20) + 7):
+            assert tar[at : at + 100] == points.read(at, 100)
+        places = [point.inflated for point in points._points]
+
+        assert len(tar) >> 19 < len(places)
+        assert all(after - before >= 1 << 18 for before, after in itertools.pairwise(places))
 
     def test_what_lies_past_the_end_is_none(self, tar, tmp_path):
         path = tmp_path / "a.tar.gz"

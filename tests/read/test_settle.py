@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import Fault
-from tarviz.read.rules import Rules
+from tarviz.read.options import ReadOptions
 from tarviz.read.settle import settled
 from tests.read.tars import END, member
 
@@ -19,7 +20,7 @@ def run(*names: str, duplicates: Any = "error", pending: int = -1, **rules: Any)
     grouper, skipped = Grouper("a.tar", duplicates=duplicates), list[Fault]()
     data = b"".join(member(name, name.encode()) for name in names) + END
     records = grouper.group(Scanner("a.tar").scan(memoryview(data), 0, final=True))
-    whole, row, problem = settled(records, pending, grouper, Rules(**rules), skipped)
+    whole, row, problem = settled(records, pending, grouper, replace(ReadOptions().rules(), **rules), skipped)
     return whole.keys.tolist(), row, None if problem is None else (problem.code, problem.key), skipped, grouper.notes
 
 
@@ -50,7 +51,14 @@ class TestAgain:
         found, _, problem, skipped, _ = run(*self.NAMES, skip=True)
 
         assert ([b"a", b"b", b"c"], None) == (found, problem)
-        assert ["E_SPLIT_RECORD"] == [fault.code for fault in skipped]
+        what = "the key was at byte 0 and comes again at byte 2048: the members of one record are not adjacent."
+        assert [Fault("E_SPLIT_RECORD", what, "a.tar", "a", "a.cls", 2048)] == skipped
+
+    def test_each_time_it_comes(self):
+        found, row, _, skipped, _ = run(*self.NAMES, "b.cls", "d.txt", pending=5, skip=True)
+
+        assert ([b"a", b"b", b"c", b"d"], 3) == (found, row)
+        assert {("a", 2048), ("b", 4096)} == {(fault.key, fault.offset) for fault in skipped}
 
     def test_lenient_reading_gives_it_with_a_warning(self):
         found, _, problem, _, notes = run(*self.NAMES, strict=False)

@@ -8,8 +8,11 @@ import pytest
 
 import tarviz
 from tarviz.model.errors import DataError, LimitError, TarvizError
+from tarviz.model.types import URL
+from tarviz.read.shard_index import entry
 from tarviz.read.stream import ReadOptions
 from tarviz.samples import write_shard
+from tarviz.stores.cache_files import is_kept
 from tarviz.testing.faults import FaultServer
 from tests.read.tars import END, member, pax
 
@@ -133,6 +136,17 @@ class TestEntry:
             found = [(record.index, record.key) for block in tarviz.blocks(path, options, start=start) for record in block]
 
             assert expected[start:] == found, start
+
+    def test_is_where_the_record_begins_and_the_front_where_nothing_says_so(self, make):
+        data = b"".join(member(f"r{at}.txt", b"1") for at in range(3)) + END
+        plain, packed = URL(str(make(data))), URL(str(make(gzip.compress(data), "a.tar.gz")))
+
+        assert (0, 0) == entry(plain, ReadOptions(), 0)
+        assert not is_kept("index", plain)
+        assert [(1024, 1), (2048, 2), (3072, 3), (0, 0)] == [entry(plain, ReadOptions(), start) for start in (1, 2, 3, 4)]
+        assert is_kept("index", plain)
+        assert (0, 0) == entry(packed, ReadOptions(), 1)
+        assert (0, 0) == entry(URL(str(make(END, "empty.tar"))), ReadOptions(), 1)
 
     @pytest.mark.parametrize("what", DAMAGE)
     def test_behind_damage_that_strict_reading_ends_with_is_refused(self, make, what):

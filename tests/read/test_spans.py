@@ -60,6 +60,14 @@ class TestWhereBytesAre:
         assert (True, False) == (whole.source is not None, last.source is not None)
         assert member("b.bin", LARGE[:-1]) == bytes(last.raw(int(last.block.members.start[0]), int(last.block.members.end[0])))
 
+    def test_its_raw_bytes_are_whole(self, make: Callable[..., Path]):
+        found = batches(make((member("a.txt", b"1") + member("b.txt", b"2"))[:-100]), strict=False)
+
+        assert [(True, 1), (False, 1)] == [(batch.source is not None, len(batch)) for batch in found]
+        assert [member("a.txt", b"1"), member("b.txt", b"2")] == [
+            bytes(each.raw(at, at + 1024)) for each, at in zip(found, (0, 1024), strict=True)
+        ]
+
     def test_a_compressed_shard_has_no_bytes_to_copy_from(self, make: Callable[..., Path]):
         assert plain(URL(str(make(gzip.compress(member("a.bin", LARGE) + END), "a.tar.gz")))) is None
 
@@ -86,10 +94,12 @@ class TestChanges:
 class TestPart:
     def test_first_and_last_count_over_all_shards(self, make: Callable[..., Path]):
         urls = [URL(str(make(b"".join(member(f"{name}{n}.txt", b"1") for n in range(3)) + END, f"{name}.tar"))) for name in "xyz"]
-        report = ReadReport()
-        found = [key for batch in intake(urls, ReadOptions(), report, start=2, stop=7) for key in batch.block.keys]
 
-        assert [b"x2", b"y0", b"y1", b"y2", b"z0"] == found
+        def found(start: int, stop: int) -> list[list[bytes]]:
+            return [list(batch.block.keys) for batch in intake(urls, ReadOptions(), ReadReport(), start=start, stop=stop)]
+
+        assert [[b"x2"], [b"y0", b"y1", b"y2"], [b"z0"]] == found(2, 7)
+        assert [[b"y0", b"y1", b"y2"]] == found(3, 6)
 
     @pytest.mark.parametrize(("on_error", "expected"), [("raise", None), ("skip", [b"a", b"c"])])
     def test_a_damaged_shard_ends_it_or_is_listed(self, make: Callable[..., Path], on_error: str, expected: list[bytes] | None):

@@ -49,8 +49,8 @@ class AisObject(aistore.AisObject):
     def headers(self) -> dict[str, str]:
         return {**super().headers, "ais-present": str(self.present).lower()}
 
-    def members(self) -> list[tuple[str, int]]:
-        return [] if self.chunked else super().members()
+    def members(self) -> dict[str, bytes]:
+        return {} if self.chunked else super().members()
 
 
 @dataclass
@@ -305,7 +305,7 @@ class _Target(_Ours, aistore.Target):
                 raise Problem(404, f"etl {name!r} does not exist")
             self.say(200, self.cluster.pods.transform(name, call, found.data), cut=self.cut)
         elif path := call.query.get("archpath"):
-            if (data := found.member(path)) is None:
+            if (data := found.files().get(path)) is None:
                 raise Problem(404, f'file "{path}" in archive "ais://{call.bucket}/{call.name}" does not exist')
             self.say(200, data, cut=self.cut)
         else:

@@ -16,7 +16,7 @@ import pytest
 import requests
 
 from tarviz import stores
-from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, UsageError
+from tarviz.model.errors import ChangedError, DataError, MissingPackageError, NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores import ais
 from tarviz.stores._remote import upload
@@ -205,8 +205,9 @@ class TestListing:
         with AisStore().create(url) as sink:
             sink.write(b"words" * 300)
 
-        with pytest.raises(StoreError, match="members cannot be listed"):
+        with pytest.raises(DataError, match="tar") as caught:
             ais.members(url)
+        assert url == caught.value.shard
 
 
 @pytest.mark.skipif(

@@ -38,6 +38,22 @@ class TestTemporary:
         assert 0o600 == stat.S_IMODE(place.stat().st_mode)
         assert 0o700 == stat.S_IMODE(place.parent.stat().st_mode)
 
+    def test_its_bytes_are_on_the_disk_before_it_has_its_name(self, tmp_path, monkeypatch):
+        seen, sync = [], os.fsync
+        monkeypatch.setattr(os, "fsync", lambda fd: seen.append((tmp_path / "a").exists()) or sync(fd))
+        kept(tmp_path, "a", b"data")
+
+        assert [False] == seen
+
+    def test_an_exception_leaves_nothing_of_it(self, tmp_path):
+        with pytest.raises(TypeError), Temporary(tmp_path) as temporary:
+            temporary.file.write("no bytes")
+        assert ([], True) == (list(tmp_path.iterdir()), temporary.file.closed)
+
+        with Temporary(tmp_path) as temporary:
+            temporary.keep(tmp_path / "a")
+        assert ["a"] == os.listdir(tmp_path)
+
     def test_a_folder_of_an_earlier_version_is_closed(self, tmp_path):
         (tmp_path / "kept").mkdir(mode=0o755)
         kept(tmp_path / "kept", "a", b"data")

@@ -24,7 +24,7 @@ class TestNearest:
         assert f"Nearest in {tmp_path}: train-0000.tar." == nearest(str(tmp_path / "train-000.tar"))
 
     def test_shards_are_offered_where_no_name_is_close(self, tmp_path: Path):
-        for name in ("b.tar", "a10.tar", "a2.tar", "z.txt"):
+        for name in ("b.tar", "a10.tar", "a2.tar", "c.tar", "z.txt"):
             (tmp_path / name).touch()
 
         assert f"Nearest in {tmp_path}: a2.tar, a10.tar, b.tar." == nearest(str(tmp_path / "qqqqqqqqq"))
@@ -38,3 +38,11 @@ class TestNearest:
 
     def test_an_empty_folder_is_said_to_be_empty(self, tmp_path: Path):
         assert f"The folder {tmp_path} is empty." == nearest(str(tmp_path / "a.tar"))
+
+    def test_where_only_others_lie_there_is_nothing_to_say(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "z.txt").touch()
+        assert "" == nearest("qqqqqqqqq")
+
+        (tmp_path / "z.tar").touch()
+        assert "Nearest in .: z.tar." == nearest("qqqqqqqqq")

@@ -42,6 +42,12 @@ class TestOf:
     def test_the_scheme_decides(self, url, kind):
         assert kind == type(stores.of(url)).__name__
 
+    def test_only_what_is_far_away_is_kept_here(self, monkeypatch):
+        monkeypatch.setenv("TARVIZ_SHARD_CACHE", "1MB")
+
+        kinds = [type(stores.of(url)).__name__ for url in ("a.tar", "-", "memory://a", "http://h/a", "s3://b/a")]
+        assert ["FileStore", "StdioStore", "MemoryStore", "CachedStore", "CachedStore"] == kinds
+
     def test_an_unknown_scheme_names_those_there_are(self):
         with pytest.raises(
             UsageError, match=r"no store for htps:// URLs\. Hint: Did you mean https://\? There are: ais://, az://, file://, gs://, hf://"

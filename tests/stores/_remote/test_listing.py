@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.stores._remote.listing import azure_pages, google_pages, s3_pages
+from tarviz.stores.base import Stat
 
 
 def s3(*names, token="", folders=()):
@@ -54,6 +57,24 @@ def test_azure_has_markers_and_etags_without_quotes():
         (stat.url, stat.size, stat.etag, stat.mtime) for stat in found
     ]
     assert [None, "M1"] == [query.get("marker") for query in server.asked]
+
+
+def test_all_that_begins_so_is_asked_for_without_folders():
+    server = Server(s3("t/a.tar", "t/a/b.tar"), s3())
+
+    assert ["s3://b/t/a.tar", "s3://b/t/a/b.tar"] == [stat.url for stat in s3_pages("s3://b/", "t/a", server, deep=True)]
+    assert [] == list(s3_pages("s3://b/", "t/none", server, deep=True))
+    assert [{"list-type": "2", "prefix": "t/a"}, {"list-type": "2", "prefix": "t/none"}] == server.asked
+
+
+def test_google_has_numbers_of_versions_and_names_of_folders():
+    rows = [{"name": f"t/{name}.tar", "generation": "7", "size": "5", "updated": "2030-01-01T00:00:00Z"} for name in "ab"]
+    pages = [{"items": rows[:1], "nextPageToken": "T1"}, {"items": rows[1:]}, {"prefixes": ["t/x/"]}]
+    server = Server(*(json.dumps(page).encode() for page in pages))
+
+    assert [Stat(f"gs://b/t/{name}.tar", 5, "generation 7", 1893456000.0) for name in "ab"] == list(google_pages("gs://b/", "t/", server))
+    assert [{"prefix": "t/", "delimiter": "/"}, {"prefix": "t/", "delimiter": "/", "pageToken": "T1"}] == server.asked
+    assert [] == list(google_pages("gs://b/", "t/", server))
 
 
 @pytest.mark.parametrize(("pages", "page"), [(s3_pages, s3), (azure_pages, azure)])

@@ -64,6 +64,63 @@ class TestSame:
         assert not of(ETag='"x"', Content_Encoding="gzip").known
         assert of(ETag='"x"', Content_Encoding="identity").known
 
+    def test_googles_number_tells_more_than_an_etag(self):
+        first = of(x_goog_generation="7", ETag='"x"', Last_Modified=DATE)
+
+        assert first.is_same(of(x_goog_generation="7", ETag='"y"'))
+        assert not first.is_same(of(x_goog_generation="8", ETag='"x"', Last_Modified=DATE))
+        assert first.is_same(of(ETag='"x"'))
+
+    def test_a_cluster_s_version_is_its_checksum_and_number(self):
+        headers = {"ais_checksum_type": "md5", "ais_checksum_value": "ff"}
+
+        assert "ais md5 ff 2" == of(**headers, ais_version="2").token(None)
+        assert "ais md5 ff" == of(**headers).token(None)
+        assert '"x"' == of(**headers, ETag='"x"').token(None)
+
+
+class TestGeneration:
+    NAMED = of(x_goog_generation="7", ETag='"x"', Last_Modified=DATE)
+
+    def test_it_is_all_that_names_the_version(self):
+        token = self.NAMED.token(100)
+        again, size = Version.named(token)
+
+        assert ("generation 7", None, ("generation", "7")) == (token, size, again.pin)
+        assert again.known
+        assert again.is_same(self.NAMED)
+        assert {} == self.NAMED.condition() == again.condition() == of(x_goog_generation="7", Last_Modified=DATE).condition()
+
+    def test_it_is_described_with_date_and_size(self):
+        found, size = Version.described({"generation": 7, "size": "100", "updated": "2030-01-01T00:00:00Z"})
+
+        assert (Version(None, DATE, pin=("generation", "7")), 100, 1893456000.0) == (found, size, found.mtime)
+        assert (Version(pin=("generation", "7")), 1) == Version.described({"generation": "7", "size": 1})
+
+    @pytest.mark.parametrize("found", [[], {"generation": 7}, {"size": 1}, {"generation": 7, "size": "many"}])
+    def test_anything_else_is_no_description(self, found):
+        with pytest.raises(ValueError, match=r"no description|invalid literal"):
+            Version.described(found)
+
+
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        (of(x_goog_generation="7", ETag='"x"'), "generation 7"),
+        (of(ETag='W/"x"', Last_Modified=DATE), 'ETag W/"x"'),
+        (of(ais_checksum_type="md5", ais_checksum_value="ff", ais_version="2"), "ais md5 ff 2"),
+        (of(Last_Modified=DATE), f"Last-Modified {DATE}"),
+        (of(), "no ETag"),
+    ],
+)
+def test_people_are_told_what_names_it(version, words):
+    assert words == str(version)
+
+
+def test_a_token_may_lack_the_size():
+    assert (Version(None, DATE), None) == Version.named(of(Last_Modified=DATE).token(None))
+    assert f"modified {DATE}; 0" == of(Last_Modified=DATE).token(0)
+
 
 class TestPin:
     @pytest.mark.parametrize(
