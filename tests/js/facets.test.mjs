@@ -68,6 +68,11 @@ test("the first five columns are unfolded, what each holds is asked for, and aga
   assert.deepEqual([5, 1], [facets.known.size, told.woken]);
   facets.follow();
   assert.deepEqual([], told.asked, "nothing has changed");
+  facets.asked = "";
+  facets.follow();
+  facets.follow();
+  await until(() => facets.settled && !facets.busy);
+  assert.equal(5, told.asked.splice(0, 99).length, "asked for once, though a poll came meanwhile");
   view.query = 4;
   assert.ok(!facets.settled);
   facets.follow();
@@ -350,9 +355,12 @@ test("of many records classes are counted when somebody asks, and not where ther
   const failed = classed(STATE, new Error("no"));
   await failed.objects.follow();
   assert.deepEqual([["no"], true, false], [failed.told.trouble, failed.objects.settled, failed.objects.busy]);
+  const twice = classed(STATE, [["cat", 1, 1, 1]]);
+  await Promise.all([twice.objects.follow(), twice.objects.follow()]);
+  assert.equal(1, twice.told.asked);
 });
 
-test("an end of an axis has two digits more than its span, twelve at most, none below", () => {
+test("an end of an axis has two digits more than its span, none below", () => {
   assert.deepEqual(
     ["1.23", "12.3", "123", "1235", "0.123457", "0"],
     [
