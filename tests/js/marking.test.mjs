@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { click, test as domTest } from "./dom.mjs";
+import { click, placed, press, test as domTest, until } from "./dom.mjs";
 import { PLAIN, read, readPicks, written } from "../../tarviz/widgets/browse/marking/address.mjs";
 import { Curation, said, without } from "../../tarviz/widgets/browse/marking/curation.mjs";
 import { History } from "../../tarviz/widgets/browse/marking/history.mjs";
@@ -263,6 +263,68 @@ test("a mark that is refused is not shown, one without a kernel is", async () =>
   const saved = page(refuse("no-kernel"));
   await saved.curation.toggle();
   assert.equal(1, saved.marks.size);
+});
+
+test("what is marked fast one after the other is asked for one by one: none overtakes another", async () => {
+  const [all, options] = [server(), []];
+  const { marks } = page(async (name, msg, more) => (options.push([name, more]), all.rpc(name, msg)));
+  await marks.change([1], []);
+  await marks.shown(0);
+
+  assert.deepEqual(
+    [
+      ["mark", { keep: true }],
+      ["mark_shown", { keep: true }],
+    ],
+    options,
+  );
+});
+
+domTest("a view is kept under a name that was written, said to be, and dropped; what is refused is told", async () => {
+  const told = [];
+  const known = {};
+  const rpc = async (name, { name: view, address }) => {
+    told.push([name, view, address]);
+    if (view === "bad") throw new Error("no");
+    if (name === "save_view") known[view] = address;
+    else delete known[view];
+    return { r: { views: { ...known } } };
+  };
+  const around = {
+    rpc,
+    address: () => "where=a",
+    say: (text) => told.push(text),
+    trouble: (error) => told.push(error.message),
+    show: () => {},
+  };
+  const views = new Views(around);
+  const place = placed(views.box);
+  const write = (name) => {
+    views.name.value = name;
+    press(views.name, "Enter");
+  };
+  write("  ");
+  assert.deepEqual([], told);
+  assert.equal(views.name, document.activeElement);
+  press(views.name, "x");
+  write(" cats ");
+  await until(() => told.length === 2);
+  assert.deepEqual([["save_view", "cats", "where=a"], "view cats is kept"], told.splice(0, 9));
+  assert.equal("", views.name.value);
+  assert.deepEqual(["cats", "where=a"], [views.list.querySelector("button").textContent, views.list.querySelector("button").title]);
+  click(views.list.querySelector("[aria-label='drop the view cats']"));
+  await until(() => views.list.textContent === "none yet");
+  assert.deepEqual([["drop_view", "cats", undefined]], told.splice(0, 9));
+  views.name.value = "bad";
+  click([...views.box.querySelectorAll("button")].find((one) => one.textContent === "save"));
+  await until(() => told.includes("no"));
+  await new Promise(setImmediate);
+  assert.deepEqual([["save_view", "bad", "where=a"], "no"], told, "what is refused is not said to be kept");
+  assert.equal("bad", views.name.value);
+  views.known = { all: "" };
+  views.draw();
+  assert.equal("all records, as in the tar", views.list.querySelector("button").title);
+  place.remove();
 });
 
 domTest("a view that is chosen is shown, and the list of them closes", () => {

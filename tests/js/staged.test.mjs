@@ -262,6 +262,26 @@ test("a picture is asked for once, the last 24 are kept", async () => {
   assert.deepEqual([24, false], [stage.known.size, stage.known.has("a")]);
 });
 
+test("a mask is asked for once, is there when it has come, the last 48 are kept", async () => {
+  const { stage } = await staged();
+  const png = new Uint8Array(24);
+  new DataView(png.buffer).setUint32(16, 3);
+  const addresses = Array.from({ length: 50 }, () => URL.createObjectURL(new Blob([png])));
+  let drawn = 0;
+  stage.draw = () => (drawn += 1);
+  assert.deepEqual([undefined, undefined, 0], [stage.maskAt(undefined), stage.maskAt(""), stage.masks.size]);
+  assert.equal(undefined, stage.maskAt(addresses[0]));
+  await until(() => drawn === 1);
+  const image = stage.maskAt(addresses[0]);
+  assert.deepEqual([3, 1], [image.naturalWidth, drawn]);
+  assert.equal(image, stage.maskAt(addresses[0]));
+  for (const address of addresses.slice(0, 48)) stage.maskAt(address);
+  assert.equal(image, stage.maskAt(addresses[0]));
+  stage.maskAt(addresses[48]);
+  assert.deepEqual([48, false, true], [stage.masks.size, stage.masks.has(addresses[0]), stage.masks.has(addresses[1])]);
+  await until(() => drawn === 49);
+});
+
 test("fine screens have fine stages", async () => {
   globalThis.devicePixelRatio = 2;
   ends.push(() => delete globalThis.devicePixelRatio);
