@@ -227,11 +227,11 @@ test("what is under the pointer is told of both, at the same place of each", asy
 });
 
 test("a step without a picture is there in words, in lines as wide as its room", async () => {
-  const words = Array.from({ length: 200 }, () => "word").join(" ");
+  const words = Array.from({ length: 400 }, () => "word").join(" ");
   const { stage, drawn } = await staged({ pictures: { b: undefined }, b: { text: words } });
   await until(() => stage.sides[0].bitmap);
   const told = drawn("fillText");
-  assert.deepEqual([14, 502 + 8, 20, 36], [told.length, told[0][1], told[0][2], told[1][2]]);
+  assert.deepEqual([24, 502 + 8, 20, 36], [told.length, told[0][1], told[0][2], told[1][2]]);
   assert.ok(told.every(([line]) => line.length <= 76) && told[0][0].length > 70);
   stage.set({ ...stage.sides[0].side }, { name: "c", place: "c", title: "", text: "", mapping: "to grey" });
   assert.deepEqual(

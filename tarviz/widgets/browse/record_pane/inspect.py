@@ -59,7 +59,7 @@ def _panel(row: Row, ext: str, options: Mapping[str, Any]) -> Panel:
         kind = viewers.choose(ext)
         block: Any = viewers.Hex()
         if kind == "video":
-            block = viewers.Video("video/mp4" if not ext.endswith("webm") else "video/webm")
+            block = viewers.Video(mime(row, ext))
         note = Note(f"{format_size(size)} are more than a preview reads ({format_size(MAX_PREVIEW_BYTES)}).", "warn")
         return Panel(format_size(size), [note, block], [("size", f"{size:,} bytes")], viewer=kind)
     try:
