@@ -9,7 +9,7 @@ const GAINS = [1, 2, 4, 8, 16, 32, 64];
  */
 export function placed(picture, room, { zoom, x, y }) {
   const fitting = Math.min(room.width / picture.width, room.height / picture.height);
-  const scale = (fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2)) * zoom;
+  const scale = (fitting > 2 ? Math.min(16, Math.floor(fitting)) : fitting) * zoom;
   return { scale, left: room.width / 2 - x * picture.width * scale, top: room.height / 2 - y * picture.height * scale };
 }
 
