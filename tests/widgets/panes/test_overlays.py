@@ -109,6 +109,19 @@ class TestMasks:
     def test_a_json_that_is_broken_names_nothing(self):
         assert mask_of(halves(0, 1), json=b"{").legend == ()  # type: ignore[union-attr]
 
+    def test_the_first_json_that_has_names_names_them(self):
+        fields = {
+            "txt": b"a",
+            "bad.json": b"{",
+            "list.json": b"[1]",
+            "a.json": b'{"names": ["sky", "sea"]}',
+            "b.json": b'{"names": ["x", "y"]}',
+        }
+        mask = mask_of(halves(0, 1), **fields)
+
+        assert mask is not None
+        assert ((1, "sea", tones.id_colour(1)),) == mask.legend
+
     @pytest.mark.parametrize("value", [halves(0, 1) == 1, halves(0, 9), encoded(halves(0, 255))])
     def test_yes_or_no_has_one_colour(self, value: Any):
         mask = mask_of(value)
