@@ -156,6 +156,9 @@ class TestMasks:
         for side, shape in ((0, (20, 40)), (40, (20, 40)), (10, (5, 10)), (1, (1, 1))):
             assert shape == pixels(mask_of(halves(2, 5), side=side)).shape[:2]
 
+    def test_its_longer_side_is_what_is_asked_for(self):
+        assert [(20, 10), (30, 15), (40, 20)] == [pixels(mask_of(halves(0, 1), side=side)).shape[1::-1] for side in (20, 30, 40)]
+
     def test_what_is_no_picture_and_the_picture_itself_are_no_masks(self):
         assert mask_of(b"no picture") is None
         assert () == Overlays().over({"png": png()}, "png", 12, 8).masks
