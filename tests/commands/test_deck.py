@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,12 +15,13 @@ from click.testing import CliRunner
 
 import tarviz
 from tarviz import cli
-from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, UsageError
+from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, StoreError, UsageError
 
 pytest.importorskip("jupytext", reason="reading a notebook needs the extra lab")
 pytest.importorskip("nbconvert", reason="a deck needs the extra deck")
 pytest.importorskip("latex2mathml", reason="a deck needs the extra deck")
 
+from tarviz.commands import deck as deck_verb
 from tarviz.commands.deck import page as deck_page
 from tarviz.commands.deck import run
 from tarviz.commands.deck.math import mathml
@@ -204,6 +207,103 @@ class TestPictures:
 
         with pytest.raises(UsageError, match="Chromium"):
             tarviz.deck(write(tmp_path, TALK), execute="never", pdf=True)
+
+
+class TestPrinting:
+    """With a program in Chromium's place: what it is told, what it is shown, what is said when it fails."""
+
+    @pytest.fixture
+    def printed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], bytes]:
+        """What a deck is printed to by a program that is these lines of shell; `$made` and `$page` are the files it is told of."""
+        names = "for word; do case $word in --print-to-pdf=*) made=${word#*=};; file:*) page=${word#file://};; esac; done"
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+
+        def run(lines: str) -> bytes:
+            program = tmp_path / "chromium"
+            program.write_text(f"#!/bin/sh\n{names}\n{lines}\n")
+            program.chmod(0o700)
+            deck_verb.print_pdf("<p>ä", tmp_path / "deck.pdf")
+            return (tmp_path / "deck.pdf").read_bytes()
+
+        return run
+
+    def test_the_page_is_what_it_opens_and_its_file_is_what_is_kept(self, printed: Callable[[str], bytes]):
+        assert b"<p>\xc3\xa4" == printed('cat "${page%\\?print-pdf}" > "$made"')
+
+    @pytest.mark.parametrize("user", [0, 1000])
+    def test_it_is_told_to_fetch_nothing_and_root_to_do_without_a_sandbox(
+        self, printed: Callable[[str], bytes], user: int, monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr("os.geteuid", lambda: user)
+        words = [re.sub(rb"(?<==)/.*|(?<=file://).*/", b"", word) for word in printed('printf "%s\\n" "$@" > "$made"').splitlines()]
+        first = [b"--headless", b"--disable-gpu", b"--no-first-run", b"--disable-background-networking", b"--user-data-dir="]
+        last = [b"--no-pdf-header-footer", b"--virtual-time-budget=20000", b"--print-to-pdf=", b"file://deck.html?print-pdf"]
+
+        assert [*first, *([b"--no-sandbox"] * (user == 0)), *last] == words
+
+    @pytest.mark.parametrize(
+        ("lines", "said"),
+        [
+            ('echo one >&2; echo no display >&2; echo x > "$made"; exit 3', "did not print: no display$"),
+            ("exit 3", "did not print: 3$"),
+            ("true", "did not print: 0$"),
+        ],
+    )
+    def test_its_last_words_are_told(self, printed: Callable[[str], bytes], lines: str, said: str):
+        with pytest.raises(StoreError, match=said) as caught:
+            printed(lines)
+        assert "E_WRITE" == caught.value.code
+
+    def test_it_is_not_waited_for_without_end(self, printed: Callable[[str], bytes], monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(deck_verb, "_PRINTING", 0.2)
+
+        with pytest.raises(StoreError, match=r"did not print within 0\.2 s"):
+            printed("exec sleep 600")
+
+
+def test_an_output_is_drawn_and_said_in_words(tmp_path: Path):
+    """What a picture shows is what its object says of itself, unless that says nothing."""
+    from bs4 import BeautifulSoup
+    from nbformat import v4
+
+    says = ['three "bars"\nmore', "", "<Figure size 640x480 with 1 Axes>", "<x.Thing at 0x7f00>", "y" * 300]
+    pictures = [v4.new_output("display_data", {"image/png": "AAAA", **({"text/plain": text} if text else {})}) for text in says]
+    drawing = v4.new_output("display_data", {"image/svg+xml": "<?xml version='1.0'?>\n<!DOCTYPE svg>\n<svg id='drawn'></svg>"})
+    bare = v4.new_output("display_data", {"image/svg+xml": "<svg id='bare'></svg>"})
+    cells = [
+        v4.new_code_cell("w", outputs=[*pictures, drawing, bare]),
+        v4.new_code_cell("w", outputs=pictures, metadata={"tags": ["remove-output"]}),
+    ]
+    made = deck_page.page(v4.new_notebook(cells=cells), name="talk", folder=tmp_path)
+
+    page = BeautifulSoup(made.html, "html.parser")
+
+    assert ['three "bars"', "figure", "figure", "figure", "y" * 200] == [picture["alt"] for picture in page.find_all("img")]
+    assert ["drawn", "bare"] == [drawing["id"] for drawing in page.find_all("svg")]
+    assert "DOCTYPE svg" not in made.html
+
+
+def test_markdown_is_as_written_its_mathematics_apart_where_it_stands_apart(tmp_path: Path):
+    from nbformat import v4
+
+    mathematics = "in $x$ line\n\n$$y$$\n\n\\begin{matrix}z\\end{matrix}"
+    text = f'{mathematics}\n\n<b class="raw">as it is</b> <IMG SRC="a.svg">\n\n<div id="box">\n\n*in it*\n\n</div>'
+    (tmp_path / "a.svg").write_text("<svg xmlns='http://www.w3.org/2000/svg'/>", "utf-8")
+    made = deck_page.page(v4.new_notebook(cells=[v4.new_markdown_cell(text)]), name="talk", folder=tmp_path)
+
+    assert ["inline", "block", "block"] == re.findall(r'<math [^>]*display="(\w+)"', made.html)
+    assert re.search(r'<b class="raw">as it is</b> <img [^>]*src="data:image/svg\+xml;base64,', made.html)
+    assert re.search(r'<div id="box">\s*<p><em>in it</em></p>\s*</div>', made.html)
+
+
+def test_a_deck_is_called_as_it_says_else_as_it_begins_else_as_its_file():
+    from nbformat import v4
+
+    cells = [v4.new_code_cell("# no heading"), v4.new_markdown_cell("## below\n\n#  First "), v4.new_markdown_cell("# Second")]
+
+    assert "Given" == deck_page.title(v4.new_notebook(cells=cells, metadata={"title": "Given"}), "talk")
+    assert "First" == deck_page.title(v4.new_notebook(cells=cells), "talk")
+    assert "talk" == deck_page.title(v4.new_notebook(cells=cells[:1]), "talk")
 
 
 class TestMath:

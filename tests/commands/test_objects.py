@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import io
 import json
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import tarviz
 from tarviz.cli import main
 from tarviz.commands.objects import objects
 from tarviz.looks import runs
 from tarviz.model.errors import UsageError
+from tests.table.test_objects import js, picture
 
 pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
 
@@ -25,16 +24,6 @@ COCO = [
     {"bbox": [1, 2, 3.3333, 4], "category_id": 7, "score": 0.2},
     {"bbox": [0, 0, 50, 40], "category_id": 3, "segmentation": [[0, 0, 50, 0, 50, 40]], "score": 0.4},
 ]
-
-
-def picture(width: int = 200, height: int = 100) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (width, height)).save(out, "PNG")
-    return out.getvalue()
-
-
-def js(value: object) -> bytes:
-    return json.dumps(value).encode()
 
 
 @pytest.fixture

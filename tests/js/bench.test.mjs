@@ -26,6 +26,16 @@ test("marks of an axis are round, reach the top and are few", () => {
   assert.deepEqual(ticks(100), [0, 20, 40, 60, 80, 100]);
   assert.deepEqual(ticks(0.3, 3), [0, 0.1, 0.2, 0.3]);
   assert.deepEqual(ticks(0), [0, 1]);
+  assert.deepEqual(
+    [ticks(4.2), ticks(4.2, 3), ticks(11), ticks(30), ticks(5.1)],
+    [
+      [0, 1, 2, 3, 4, 5],
+      [0, 2, 4, 6],
+      [0, 2.5, 5, 7.5, 10, 12.5],
+      [0, 10, 20, 30],
+      [0, 2, 4, 6],
+    ],
+  );
   for (let top = 0.0013; top < 1e7; top *= 1.37) {
     const marks = ticks(top);
     assert.ok(marks.at(-1) >= top * (1 - 1e-9), `${top}: ${marks}`);
@@ -37,11 +47,13 @@ test("marks of an axis are round, reach the top and are few", () => {
 test("rates and times as people read them", () => {
   assert.equal(formatRate(123456.7), "123,457");
   assert.equal(formatRate(42.31), "42.3");
-  assert.equal(formatRate(null), "");
+  assert.equal(formatRate(1000), "1,000");
+  assert.deepEqual([null, undefined, Infinity, 0].map(formatRate), ["", "", "", "0"]);
   assert.equal(formatRate(NaN), "");
   assert.equal(formatMs(0.01234), "0.012");
   assert.equal(formatMs(12.34), "12.3");
   assert.equal(formatMs(1234), "1234");
+  assert.deepEqual([99.96, 100, 0.9996, 1, 0].map(formatMs), ["100.0", "100", "1.000", "1.0", "0.000"]);
   assert.equal(formatMs(undefined), "");
 });
 
@@ -53,6 +65,7 @@ test("the point under the pointer", () => {
   ];
   assert.deepEqual(nearest(points, 1.2), [1, 2, 0]);
   assert.deepEqual(nearest(points, 9), [1.5, 3, 0]);
+  assert.deepEqual(nearest(points, 0.75), [0.5, 1, 0]);
   assert.equal(nearest([], 1), undefined);
 });
 

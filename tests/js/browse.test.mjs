@@ -7,7 +7,7 @@ import { figure, figures, spanOf } from "../../tarviz/widgets/browse/filters/fac
 import { missing } from "../../tarviz/widgets/browse/page/grid.mjs";
 import { frozenModel, pack, unpack } from "../../tarviz/widgets/host/host.mjs";
 import { runRects } from "../../tarviz/widgets/panes/overlay.mjs";
-import { hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";
+import { hexDump, hexRow, selectPath } from "../../tarviz/widgets/panes/panels.mjs";
 import { filterOfSet, quoted, shortKey } from "../../tarviz/widgets/browse/page/rail.mjs";
 
 test("a set of fields becomes a filter", () => {
@@ -55,6 +55,9 @@ test("hex rows have addresses, bytes and letters", () => {
   const view = new DataView(new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d]).buffer);
   assert.equal(`00000010  89 50 4e 47 0d${" ".repeat(34)}  ·PNG·`, hexRow(view, 0, 16));
   assert.equal("00000001  50 4e 47 0d              PNG·", hexRow(view, 1, 1, 8));
+  const rows = hexDump(new DataView(Uint8Array.from({ length: 273 }, (_, at) => at).buffer)).split("\n");
+  assert.deepEqual([18, "00000110  10"], [rows.length, rows[17].slice(0, 12)]);
+  assert.equal("", hexDump(new DataView(new ArrayBuffer(0))));
 });
 
 test("every key is explained once", () => {

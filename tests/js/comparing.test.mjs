@@ -414,6 +414,20 @@ test("at rest a comparison says what came out, and offers what can be done", () 
   );
 });
 
+test("a page begins where two chains lead, once both are there; it waits for them, and with one chain stays at its first step", () => {
+  const { strips, columns } = FIRST.poll;
+  const begun = (poll) => {
+    const { view } = compared({ poll });
+    return [view.fresh, view.a, view.at];
+  };
+  assert.deepEqual([false, { column: 0, step: 1 }, { record: 0, column: 1, step: 1 }], begun({}));
+  const waits = [true, { column: 0, step: -1 }, { record: 0, column: 0, step: 0 }];
+  assert.deepEqual(
+    [waits, waits, waits],
+    [{ strips: [strips[0]] }, { strips: [strips[1]] }, { columns: [columns[0]], strips: [strips[0]] }].map(begun),
+  );
+});
+
 test("of more than six chains only the last steps are shown at first", () => {
   const columns = (count) => Array.from({ length: count }, (_, at) => ({ ...COLUMNS[0], name: `c${at}` }));
   const last = (count, state) => {

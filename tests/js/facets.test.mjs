@@ -4,6 +4,7 @@ import { afterEach } from "node:test";
 
 import { Facets } from "../../tarviz/widgets/browse/filters/facets.mjs";
 import { ObjectClasses } from "../../tarviz/widgets/browse/filters/object_classes.mjs";
+import { figure } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
 import { paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
 import { click, placed, press, test, until } from "./dom.mjs";
 
@@ -68,6 +69,11 @@ test("the first five columns are unfolded, what each holds is asked for, and aga
   assert.deepEqual([5, 1], [facets.known.size, told.woken]);
   facets.follow();
   assert.deepEqual([], told.asked, "nothing has changed");
+  facets.asked = "";
+  facets.follow();
+  facets.follow();
+  await until(() => facets.settled && !facets.busy);
+  assert.equal(5, told.asked.splice(0, 99).length, "asked for once, though a poll came meanwhile");
   view.query = 4;
   assert.ok(!facets.settled);
   facets.follow();
@@ -350,9 +356,19 @@ test("of many records classes are counted when somebody asks, and not where ther
   const failed = classed(STATE, new Error("no"));
   await failed.objects.follow();
   assert.deepEqual([["no"], true, false], [failed.told.trouble, failed.objects.settled, failed.objects.busy]);
+  const twice = classed(STATE, [["cat", 1, 1, 1]]);
+  await Promise.all([twice.objects.follow(), twice.objects.follow()]);
+  assert.equal(1, twice.told.asked);
 });
 
-test("an end of an axis has two digits more than its span, twelve at most, none below", () => {
+test("a figure has four digits, a whole number all of them in groups, what is far from one an exponent", () => {
+  assert.deepEqual(
+    ["5.00e-4", "0.001", "12.35", "-12.35", "999900", "1.00e+6", "−5", "1,234", "999,999,999,999,999", "1.000e+15", "", "a", "true"],
+    [0.0005, 0.001, 12.34567, -12.34567, 999_949.5, 1_000_000.5, -5, 1234, 999_999_999_999_999, 1e15, null, "a", true].map(figure),
+  );
+});
+
+test("an end of an axis has two digits more than its span, none below", () => {
   assert.deepEqual(
     ["1.23", "12.3", "123", "1235", "0.123457", "0"],
     [

@@ -262,13 +262,21 @@ test("codes become colours as a canvas holds them", () => {
     [0x800000ff, 0x8000ff00],
     [...paint(Uint8Array.of(0, 1), Uint8Array.of(255, 0, 0, 0, 255, 0, ...new Array(762).fill(0)), 0x80)],
   );
+  const palette = Uint8Array.from({ length: 768 }, (_, at) => at % 251);
+  const codes = Uint8Array.of(0, 1, 7, 100, 255);
+  assert.deepEqual(
+    [...codes].map((code) => packed(palette[3 * code], palette[3 * code + 1], palette[3 * code + 2])),
+    [...paint(codes, palette, 255)],
+  );
   assert.deepEqual(
     [
-      [20, 96, 184],
+      [21, 97, 185],
       [255, 128, 0],
       [20, 96, 184],
+      [1, 2, 3],
+      [20, 96, 184],
     ],
-    ["rgb(20, 96, 184)", "color(srgb 1 0.5 0)", "none"].map(channels),
+    ["rgb(21, 97, 185)", "color(srgb 1 0.5 0)", "none", "rgba(1, 2, 3, 0.5)", "gray(1 2)"].map(channels),
   );
 });
 
@@ -276,6 +284,16 @@ test("the ends of an axis have as many digits as tell them apart", () => {
   assert.deepEqual(
     ["0", "358801", "−12.9", "0.0123", "1.7e9"].map((text) => (text === "1.7e9" ? "1700000000" : text)),
     [shortValue(0, 358801), shortValue(358801.2, 358801), shortValue(-12.861, 32), shortValue(0.01234, 0.02), shortValue(1.7e9, 1000)],
+  );
+  assert.deepEqual(
+    ["1234570000", "999999999.12", "1.23457e−10", "1.23e−9", "12345.68"],
+    [
+      shortValue(1234567891.5, 1),
+      shortValue(999999999.123, 1),
+      shortValue(1.23456789e-10, 1e-10),
+      shortValue(1.23456789e-9, 1e-9),
+      shortValue(12345.678, 0),
+    ],
   );
 });
 

@@ -354,6 +354,8 @@ test("the card of the point under the pointer lies beside it, within the frame",
   const { length } = asked("map_record");
   await map.showCard();
   assert.equal(length, asked("map_record").length);
+  map.hover(0, 0, 0);
+  assert.ok(map.scatter.root.classList.contains("tvz-map-hit"), "the first point is one, too");
 });
 
 test("a point that is picked is selected where its record shows, else its record is opened", async () => {

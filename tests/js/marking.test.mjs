@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { click, test as domTest } from "./dom.mjs";
+import { click, placed, press, test as domTest, until } from "./dom.mjs";
 import { PLAIN, read, readPicks, written } from "../../tarviz/widgets/browse/marking/address.mjs";
 import { Curation, said, without } from "../../tarviz/widgets/browse/marking/curation.mjs";
 import { History } from "../../tarviz/widgets/browse/marking/history.mjs";
@@ -86,6 +86,13 @@ test("steps are taken back and done again in turn, and a new one forgets what wa
   assert.deepEqual(["-b", "-a", "+a"], said);
 });
 
+test("two hundred steps can be taken back, the latest", async () => {
+  const history = new History();
+  for (let at = 0; at < 202; at += 1) history.did({ text: `${at}`, undo: async () => {}, redo: async () => {} });
+
+  assert.deepEqual([200, "2", "201"], [history.done.length, history.done[0].text, await history.undo()]);
+});
+
 test("a step that cannot be taken back stays", async () => {
   const history = new History();
   let broken = true;
@@ -137,7 +144,7 @@ function page(rpc) {
     say: (text) => words.push(text),
     trouble: (error) => words.push(String(error)),
   };
-  return { marks, at, words, curation: new Curation(around) };
+  return { marks, at, words, around, curation: new Curation(around) };
 }
 
 test("twenty are marked by two actions, taken back by one, and inverted", async () => {
@@ -163,6 +170,54 @@ test("twenty are marked by two actions, taken back by one, and inverted", async 
   await curation.undo();
   assert.equal(40, all.marked.size);
   assert.ok(words.includes("taken back: 40 unmarked"));
+});
+
+test("all, none and the others are told, with a way back; one and a range are not; nothing is no step", async () => {
+  const all = server();
+  const { curation, around, at, words } = page(all.rpc);
+  await curation.toggle();
+  await curation.range(4);
+  await curation.range(2);
+  assert.deepEqual([], words);
+  assert.equal(3, around.history.done.length);
+  await curation.all();
+  await curation.all();
+  await curation.none();
+  assert.deepEqual(["37 marked: 40 in all", "40 unmarked"], words.splice(0, 9));
+  assert.equal(5, around.history.done.length, "what changed nothing is not taken back");
+  await curation.undo();
+  await curation.undo();
+  await curation.redo();
+  assert.deepEqual(["taken back: 40 unmarked", "taken back: 37 marked", "done again: 37 marked"], words.splice(0, 9));
+  assert.equal(40, all.marked.size);
+  await curation.none();
+  await curation.all();
+  assert.equal("40 marked", words.pop());
+  at.now = 7;
+  await curation.toggle();
+  assert.deepEqual([39, false], [all.marked.size, all.marked.has(7)]);
+  around.rowAt = () => undefined;
+  curation.toggle();
+  assert.equal("The record is still on its way: mark it when it shows.", words.pop());
+  curation.go(Promise.reject(new Error("no")), "", "");
+  await new Promise(setImmediate);
+  assert.equal("Error: no", words.pop());
+  await page(all.rpc).curation.undo();
+});
+
+test("nothing is asked for where nobody has marked yet, and nothing twice", async () => {
+  const asked = [];
+  const [all, rpc] = [server(), async (name, msg) => (asked.push(name), all.rpc(name, msg))];
+  const { marks } = page(rpc);
+  await marks.take({ version: 0, count: 0 });
+  await marks.take({ version: 0, count: 0 });
+  assert.deepEqual([[], 0], [asked, marks.version]);
+  all.change([1], []);
+  await Promise.all([marks.take(all.told()), marks.take(all.told())]);
+  assert.deepEqual([["marks"], [1]], [asked, [...marks.rows]]);
+  const late = new Marks(rpc, () => {}, [5]);
+  await late.take({ version: 0, count: 0 });
+  assert.deepEqual([1], [...late.rows], "a page that was opened with marks asks for those there are");
 });
 
 test("what another page marks is heard of", async () => {
@@ -208,6 +263,68 @@ test("a mark that is refused is not shown, one without a kernel is", async () =>
   const saved = page(refuse("no-kernel"));
   await saved.curation.toggle();
   assert.equal(1, saved.marks.size);
+});
+
+test("what is marked fast one after the other is asked for one by one: none overtakes another", async () => {
+  const [all, options] = [server(), []];
+  const { marks } = page(async (name, msg, more) => (options.push([name, more]), all.rpc(name, msg)));
+  await marks.change([1], []);
+  await marks.shown(0);
+
+  assert.deepEqual(
+    [
+      ["mark", { keep: true }],
+      ["mark_shown", { keep: true }],
+    ],
+    options,
+  );
+});
+
+domTest("a view is kept under a name that was written, said to be, and dropped; what is refused is told", async () => {
+  const told = [];
+  const known = {};
+  const rpc = async (name, { name: view, address }) => {
+    told.push([name, view, address]);
+    if (view === "bad") throw new Error("no");
+    if (name === "save_view") known[view] = address;
+    else delete known[view];
+    return { r: { views: { ...known } } };
+  };
+  const around = {
+    rpc,
+    address: () => "where=a",
+    say: (text) => told.push(text),
+    trouble: (error) => told.push(error.message),
+    show: () => {},
+  };
+  const views = new Views(around);
+  const place = placed(views.box);
+  const write = (name) => {
+    views.name.value = name;
+    press(views.name, "Enter");
+  };
+  write("  ");
+  assert.deepEqual([], told);
+  assert.equal(views.name, document.activeElement);
+  press(views.name, "x");
+  write(" cats ");
+  await until(() => told.length === 2);
+  assert.deepEqual([["save_view", "cats", "where=a"], "view cats is kept"], told.splice(0, 9));
+  assert.equal("", views.name.value);
+  assert.deepEqual(["cats", "where=a"], [views.list.querySelector("button").textContent, views.list.querySelector("button").title]);
+  click(views.list.querySelector("[aria-label='drop the view cats']"));
+  await until(() => views.list.textContent === "none yet");
+  assert.deepEqual([["drop_view", "cats", undefined]], told.splice(0, 9));
+  views.name.value = "bad";
+  click([...views.box.querySelectorAll("button")].find((one) => one.textContent === "save"));
+  await until(() => told.includes("no"));
+  await new Promise(setImmediate);
+  assert.deepEqual([["save_view", "bad", "where=a"], "no"], told, "what is refused is not said to be kept");
+  assert.equal("bad", views.name.value);
+  views.known = { all: "" };
+  views.draw();
+  assert.equal("all records, as in the tar", views.list.querySelector("button").title);
+  place.remove();
 });
 
 domTest("a view that is chosen is shown, and the list of them closes", () => {

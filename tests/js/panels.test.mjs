@@ -711,6 +711,18 @@ test("a near point hides a far one, and what is turned away", () => {
   assert.deepEqual([0, 0, 144, 255], at(12, 20));
 });
 
+test("the nearest point is seen, in whatever order they come", () => {
+  const points = Array.from({ length: 300 }, (_, at) => [1, 2, 3].map((by) => Math.sin(at * by * 12.9898)));
+  const seen = (order) => {
+    const into = { width: 60, height: 40, data: new Uint8ClampedArray(4 * 2400) };
+    const colours = Uint8Array.from(order.flatMap((at) => [at % 251, 90, 200 - (at % 199)]));
+    drawCloud(Float32Array.from(order.flatMap((at) => points[at])), colours, { turn: 0.7, tilt: 0.5, zoom: 1 }, into);
+    return into.data;
+  };
+  const order = points.map((_, at) => at);
+  assert.deepEqual(seen(order), seen([...order].reverse()));
+});
+
 test("a cloud's points are lit by how near they are, three pixels wide, two where there are many", () => {
   const into = { width: 60, height: 40, data: new Uint8ClampedArray(4 * 2400) };
   const seen = (places, view) => {

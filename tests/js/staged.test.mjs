@@ -227,11 +227,11 @@ test("what is under the pointer is told of both, at the same place of each", asy
 });
 
 test("a step without a picture is there in words, in lines as wide as its room", async () => {
-  const words = Array.from({ length: 200 }, () => "word").join(" ");
+  const words = Array.from({ length: 400 }, () => "word").join(" ");
   const { stage, drawn } = await staged({ pictures: { b: undefined }, b: { text: words } });
   await until(() => stage.sides[0].bitmap);
   const told = drawn("fillText");
-  assert.deepEqual([14, 502 + 8, 20, 36], [told.length, told[0][1], told[0][2], told[1][2]]);
+  assert.deepEqual([24, 502 + 8, 20, 36], [told.length, told[0][1], told[0][2], told[1][2]]);
   assert.ok(told.every(([line]) => line.length <= 76) && told[0][0].length > 70);
   stage.set({ ...stage.sides[0].side }, { name: "c", place: "c", title: "", text: "", mapping: "to grey" });
   assert.deepEqual(
@@ -260,6 +260,26 @@ test("a picture is asked for once, the last 24 are kept", async () => {
   assert.deepEqual([24, true], [stage.known.size, stage.known.has("a")]);
   stage.load(side("y"));
   assert.deepEqual([24, false], [stage.known.size, stage.known.has("a")]);
+});
+
+test("a mask is asked for once, is there when it has come, the last 48 are kept", async () => {
+  const { stage } = await staged();
+  const png = new Uint8Array(24);
+  new DataView(png.buffer).setUint32(16, 3);
+  const addresses = Array.from({ length: 50 }, () => URL.createObjectURL(new Blob([png])));
+  let drawn = 0;
+  stage.draw = () => (drawn += 1);
+  assert.deepEqual([undefined, undefined, 0], [stage.maskAt(undefined), stage.maskAt(""), stage.masks.size]);
+  assert.equal(undefined, stage.maskAt(addresses[0]));
+  await until(() => drawn === 1);
+  const image = stage.maskAt(addresses[0]);
+  assert.deepEqual([3, 1], [image.naturalWidth, drawn]);
+  assert.equal(image, stage.maskAt(addresses[0]));
+  for (const address of addresses.slice(0, 48)) stage.maskAt(address);
+  assert.equal(image, stage.maskAt(addresses[0]));
+  stage.maskAt(addresses[48]);
+  assert.deepEqual([48, false, true], [stage.masks.size, stage.masks.has(addresses[0]), stage.masks.has(addresses[1])]);
+  await until(() => drawn === 49);
 });
 
 test("fine screens have fine stages", async () => {

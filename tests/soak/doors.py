@@ -170,9 +170,10 @@ def by_browser(path: Path, options: ReadOptions) -> Outcome:
     records = []
     for part in shard.segments:
         for row in range(len(part)):
-            rows = range(int(part.rows[row]), int(part.rows[row + 1]))
-            fields = tuple((part.exts[int(part.ext[at])], int(part.members.size[at])) for at in rows)
-            records.append((part.keys(row, row + 1)[0], fields, part.first + row in shard.pending))
+            index = part.index
+            rows = range(int(index.rows[row]), int(index.rows[row + 1]))
+            fields = tuple((index.exts[int(index.ext[at])], int(index.members.size[at])) for at in rows)
+            records.append((index.key(row), fields, part.first + row in shard.pending))
     shard.close()
     return Outcome(records, sorted(((fault.code, fault.offset) for fault in shard.faults), key=str))
 

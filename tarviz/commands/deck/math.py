@@ -38,6 +38,13 @@ def mathml(tex: str, *, block: bool = False) -> str:
 class Renderer(IPythonRenderer):  # type: ignore[misc]
     """Markdown as nbconvert renders it, with MathML in place of `$…$` for a script to find."""
 
+    def inline_html(self, html: str) -> str:
+        # nbconvert reads each piece as a whole page to embed its pictures: <b> alone would be ended at once, and </b> be lost
+        return str(super().inline_html(html)) if "<img" in html.lower() else html
+
+    def block_html(self, html: str) -> str:
+        return str(super().block_html(html)) if "<img" in html.lower() else f"{html}\n"
+
     def inline_math(self, body: str) -> str:
         return mathml(body)
 

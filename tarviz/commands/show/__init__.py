@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -30,13 +31,17 @@ TEXT_COUNT, SHEET_COUNT = 5, 60
 
 @dataclass(frozen=True)
 class Shown(verb_base.Result):
-    """The records looked at, what was found wrong on the way, the page that was written; `fields` are those shown (None: all)."""
+    """The records looked at, what was found wrong on the way, the page that was written; `fields` are those shown (None: all).
+
+    `inline`: how a terminal is told to draw the pictures below each record's text.
+    """
 
     records: list[Record]
     faults: list[Fault] = field(default_factory=list)
     warnings: list[Fault] = field(default_factory=list)
     page: str | None = None
     fields: frozenset[str] | None = None
+    inline: str | None = None
 
     __repr__ = redacted_repr
 
@@ -48,8 +53,16 @@ class Shown(verb_base.Result):
         if self.page is not None:
             parts = [f"{len(self.records)} records in {self.page}"]
         else:
-            parts = [record_text(record, self.fields) for record in self.records] or ["no records"]
+            parts = [line for record in self.records for line in self._lines(record)] or ["no records"]
         return "\n".join([*parts, *(str(fault) for fault in (*self.faults, *self.warnings))])
+
+    def _lines(self, record: Record) -> Iterator[str]:
+        yield record_text(record, self.fields)
+        if self.inline is not None:
+            from tarviz.commands.show.inline_images import drawn, pictures
+
+            if tiles := " ".join(drawn(tile, self.inline) for _, tile in pictures(record, self.fields)):
+                yield tiles
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -196,5 +209,4 @@ def command(
         verb_base.write(page, result.to_html().encode("utf-8", "backslashreplace"))
     if page or picture:
         return verb_base.emit(replace(result, page=" and ".join(filter(None, (page, picture)))), as_json)
-    how = None if as_json else inline_images.protocol(inline)
-    return verb_base.emit(inline_images.Illustrated(result, how) if how else result, as_json)
+    return verb_base.emit(replace(result, inline=inline_images.protocol(inline)), as_json)

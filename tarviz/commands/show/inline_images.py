@@ -11,11 +11,9 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from contextlib import suppress
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tarviz.cli import verb_base
-from tarviz.commands.show.record_text import record_text
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Record
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from tarviz.commands.show import Shown
 
 Inline: TypeAlias = Literal["auto", "no", "kitty", "iterm2", "sixel"]
-CHOICES: tuple[Inline, ...] = ("auto", "no", "kitty", "iterm2", "sixel")
 _SIDE = 256  # pixels of a picture in a terminal
 _CHUNK = 4096  # bytes of base64 that kitty takes at once (its graphics protocol, "Remote client")
 _COLOURS = 128
@@ -111,38 +108,10 @@ def pictures(record: Record, fields: frozenset[str] | None, side: int = _SIDE) -
 
     for ext in record:
         if (fields is None or ext in fields) and viewers.choose(ext, record[ext][:4096]) == "image":
-            try:
+            with suppress(TarvizError):  # the text beside it says why
                 tile = viewers.tile(record[ext], viewers.Meta(ext, record.key, record.shard), side)
-            except TarvizError:
-                continue  # the text beside it says why
-            if isinstance(tile, bytes):
-                yield ext, tile
-
-
-@dataclass(frozen=True)
-class Illustrated(verb_base.Result):
-    """Records as text with their pictures below them."""
-
-    shown: Shown
-    how: str
-
-    @property
-    def exit_code(self) -> int:
-        return self.shown.exit_code
-
-    def to_dict(self) -> dict[str, Any]:
-        return self.shown.to_dict()
-
-    def lines(self, json: bool = False) -> Iterator[str]:
-        for record in self.shown.records:
-            yield record_text(record, self.shown.fields)
-            tiles = [drawn(tile, self.how) for _, tile in pictures(record, self.shown.fields)]
-            if tiles:
-                yield " ".join(tiles)
-        yield from (str(fault) for fault in (*self.shown.faults, *self.shown.warnings))
-
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
+                if isinstance(tile, bytes):
+                    yield ext, tile
 
 
 def sheet(shown: Shown) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tarviz.model.errors import TarvizError, UsageError, redact, safe
+from tarviz.widgets.host.behind import begun
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +28,16 @@ class Job:
         return self._thread is not None and self._thread.is_alive()
 
     def start(self, name: str, work: Callable[[], str]) -> dict[str, Any]:
-        """Begin; what `work` returns is the last word. `UsageError` while another one runs. As `message` says it."""
+        """Begin; what `work` returns is the last word. `UsageError` while another one runs.
+
+        A message of one that runs, however soon it ends: a page tells the last word of what it knew to run.
+        """
         if self.running:
             raise UsageError(f"Something else is being done ({self.text}).", hint="Wait for it, or stop it.")
         self.stopping.clear()
         self.text, self.bad = name, False
-        self._thread = threading.Thread(target=self._work, args=(work,), daemon=True, name="tarviz-job")
-        self._thread.start()
-        return self.message()
+        self._thread = begun("job", self._work, work)
+        return {"running": True, "text": name, "bad": False}
 
     def _work(self, work: Callable[[], str]) -> None:
         try:

@@ -23,8 +23,9 @@ def size(rows: Rows, ids: NDArray[np.int64]) -> int:
     for shard, numbers in _by_shard(rows, ids):
         for segment in list(shard.segments):
             own = numbers[(numbers >= segment.first) & (numbers < segment.first + len(segment))] - segment.first
-            spans = np.concatenate(([0], np.cumsum(segment.members.end - segment.members.start)))
-            total += int((spans[segment.rows[own + 1]] - spans[segment.rows[own]]).sum())
+            index = segment.index
+            spans = np.concatenate(([0], np.cumsum(index.members.end - index.members.start)))
+            total += int((spans[index.rows[own + 1]] - spans[index.rows[own]]).sum())
     return total
 
 

@@ -5,7 +5,6 @@ The table needs the extra `table`; without it a browser knows what its scan foun
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -18,13 +17,14 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, redact
+from tarviz.model.errors import MissingPackageError, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, conditions, sql
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows
 from tarviz.widgets.browse.scan import how_read
+from tarviz.widgets.host.behind import begun, failure
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tarviz.table.columns import Part
     from tarviz.table.table import Table
 
-log = logging.getLogger(__name__)
 MOST_READ = 2 << 30
 """Bytes of shards whose columns are made unasked."""
 SOON = 1.0
@@ -164,7 +163,7 @@ class Questions:
     @property
     def fields(self) -> list[str]:
         """The fields that the scan has met so far."""
-        return sorted({ext for shard in self.scanned.shards for segment in list(shard.segments) for ext in segment.exts})
+        return sorted({ext for shard in self.scanned.shards for segment in list(shard.segments) for ext in segment.index.exts})
 
     def rows(
         self, where: str, order: str, *, descending: bool, keys: frozenset[str] = frozenset(), stop: threading.Event
@@ -185,7 +184,7 @@ class Questions:
         place = self.table.placed(found)
         rows = self.numbered(place.shard, place.n)
         order = np.argsort(ids)
-        at = order[np.minimum(np.searchsorted(ids, rows, sorter=order), max(len(ids) - 1, 0))] if len(ids) else np.zeros(0, np.int64)
+        at = order[np.minimum(np.searchsorted(ids, rows, sorter=order), len(ids) - 1)] if len(ids) else np.zeros(0, np.int64)
         kept = np.flatnonzero(ids[at] == rows) if len(ids) else at
         kept = kept[np.argsort(at[kept], kind="stable")]
         boxes = [Box(*line) for line in zip(*(found.column(name).to_pylist() for name in Box._fields), strict=True)]
@@ -285,8 +284,7 @@ class Questions:
                 self._begin(parts)
 
     def _begin(self, parts: set[Part] | None) -> None:
-        self._job = threading.Thread(target=self._make, args=(parts,), daemon=True, name="tarviz-columns")
-        self._job.start()
+        self._job = begun("columns", self._make, parts)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the columns that are made unasked; whether they are there."""
@@ -300,11 +298,8 @@ class Questions:
             table = self.table
             table.make([part for part in table.possible.values() if part.tier == "value"] if parts is None else parts)
             table.rows(count=1)  # what answers the first question is loaded now
-        except TarvizError as error:
-            self.failed = error
-        except Exception as error:
-            log.exception("reading columns")
-            self.failed = DataError(f"Columns cannot be read: {type(error).__name__}: {error}.", code="E_INTERNAL")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
+            self.failed = failure(error, "Columns cannot be read")
         self.changed()
 
 

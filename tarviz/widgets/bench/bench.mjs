@@ -101,7 +101,7 @@ class BenchView {
       h("footer", { class: "tvz-status" }, this.statusText, h("span", { class: "tvz-cut tvz-host", title: config.facts }, config.facts)),
     );
     el.append(this.root);
-    bindKeys(this.root, (name, event) => this.key(name, event), signal);
+    bindKeys(this.root, (name) => this.key(name), signal);
     const watch = new ResizeObserver(() => {
       this.root.classList.toggle("tvz-narrow", this.root.clientWidth < 760);
       this.drawLine();
@@ -199,14 +199,14 @@ class BenchView {
 
   // ---- what the reader does
 
-  /** @param {string} name @param {KeyboardEvent} event */
-  key(name, event) {
+  /** Whether a key is used; a button's own, Enter and Space, never are. @param {string} name */
+  key(name) {
     if (name === "Escape") {
       if (this.sheet.shown) this.sheet.toggle();
       else leave(this.root);
       return true;
     }
-    if (this.sheet.shown || (event.target instanceof HTMLButtonElement && /^(Enter|Space)$/.test(name))) return false;
+    if (this.sheet.shown) return false;
     const acts = /** @type {Record<string, () => void>} */ ({
       s: () => this.stop(),
       p: () => this.pause(),

@@ -70,8 +70,8 @@ def of_pipeline(pipeline: Pipeline, runner: str, setting: dict[str, Any], clock:
 def _tf(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     size = mean_bytes(pipeline)
     data = pipeline.tf(batch=setting["batch"], repeat=None, num_workers=setting.get("workers") or None, prefetch=setting.get("prefetch"))
-    for batch in data:
-        count = leading(batch) if setting["batch"] else 1
+    count = setting["batch"] or 1  # each is whole: the passes over the shards have no end
+    for _ in data:
         yield count, int(size * count)
 
 
@@ -105,19 +105,6 @@ def of_iterable(source: Any, per_item: PerItem) -> Trial:
             yield (count_of(item) if per_item is None else per_item(item) if callable(per_item) else per_item), 0
 
     return Trial(type(source).__name__ if not callable(source) else getattr(source, "__name__", "items"), "iterable", start)
-
-
-def leading(batch: Any) -> int:
-    """Records in a batch: the length of its first part."""
-    while isinstance(batch, Mapping | tuple | list):
-        if not batch:
-            return 0
-        first = next(iter(batch.values())) if isinstance(batch, Mapping) else batch[0]
-        if not isinstance(first, Mapping | tuple | list) and not getattr(first, "shape", None):
-            return len(batch) if isinstance(batch, list) else 1
-        batch = first
-    shape = getattr(batch, "shape", None)
-    return int(shape[0]) if shape else 1
 
 
 def count_of(item: Any) -> int:

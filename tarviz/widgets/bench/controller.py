@@ -26,6 +26,7 @@ from tarviz.widgets.bench.rate_meter import Clock, Meter, line
 from tarviz.widgets.bench.result import BenchResult, Row
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import per_second, word
+from tarviz.widgets.host.behind import begun
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 
 log = logging.getLogger(__name__)
@@ -107,8 +108,7 @@ class BenchRun(Controller):
         self._line: list[tuple[float, float, float]] = []
         self._stopping = threading.Event()
         self._done = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="tarviz-bench", daemon=True)
-        self._thread.start()
+        begun("bench", self._work)
 
     def _plan(
         self, source: Any, runner: str, settings: list[dict[str, Any]], peers: Sequence[str], per_item: PerItem, cpu: Clock

@@ -21,17 +21,15 @@ export function ticks(top, most = 5) {
   if (!(top > 0)) return [0, 1];
   const rough = top / most;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const size = ([1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9)) ?? 10) * power;
-  const found = [];
-  for (let at = 0; at * size < top * (1 + 1e-9) || found.length < 2; at += 1) found.push(Number((at * size).toPrecision(12)));
-  if (/** @type {number} */ (found.at(-1)) < top) found.push(Number((found.length * size).toPrecision(12)));
-  return found;
+  const size = ([1, 2, 2.5, 5].find((factor) => factor * power >= rough * (1 - 1e-9)) ?? 10) * power;
+  return Array.from({ length: Math.ceil(top / size - 1e-9) + 1 }, (_, at) => Number((at * size).toPrecision(12)));
 }
 
 /** A rate as people read it. @param {number | null | undefined} rate */
 export function formatRate(rate) {
-  if (rate === null || rate === undefined || !Number.isFinite(rate)) return "";
-  return rate >= 100 ? formatCount(Math.round(rate)) : String(Number(rate.toPrecision(3)));
+  const value = rate ?? NaN;
+  if (!Number.isFinite(value)) return "";
+  return value >= 100 ? formatCount(Math.round(value)) : String(Number(value.toPrecision(3)));
 }
 
 /** Milliseconds. @param {number | null | undefined} ms */

@@ -23,10 +23,8 @@ def facts(urls: Sequence[URL] = ()) -> dict[str, Any]:
     """JSON-ready facts of this machine."""
     versions = {"tarviz": __version__, "python": platform.python_version()}
     for name in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
     kinds = sorted({file_system(url) for url in urls[:64]})
     system = f"{platform.system()} {platform.machine()}"

@@ -11,7 +11,7 @@ from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.eager import collate
-from tarviz.widgets.bench.bench_jobs import Counts, Trial, leading, mean_bytes
+from tarviz.widgets.bench.bench_jobs import Counts, Trial, mean_bytes
 
 
 def of_peer(name: str, pipeline: Pipeline, setting: dict[str, Any]) -> Trial:
@@ -28,7 +28,7 @@ def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     except ImportError as error:
         raise MissingPackageError.of("webdataset", "Comparing with it", "bench") from error
     urls = [str(url) for url in stream.shards(pipeline.urls)]
-    size, batch = mean_bytes(pipeline), setting.get("batch")
+    size, batch, count = mean_bytes(pipeline), setting.get("batch"), setting.get("batch") or 1
     values: list[Any] = []
     found = True
     while found:
@@ -37,15 +37,12 @@ def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
             found = True
             record = {"__key__": sample.pop("__key__"), "__shard__": sample.pop("__url__"), "__index__": number}
             record |= {ext: value for ext, value in sample.items() if not ext.startswith("__")}
-            value = pipeline.select.pick(pipeline.chain.run(record))
-            if batch is None:
-                yield 1, int(size)
-                continue
-            values.append(value)
-            if len(values) == batch:
-                collate(values)
+            values.append(pipeline.select.pick(pipeline.chain.run(record)))
+            if len(values) == count:
+                if batch is not None:
+                    collate(values)
                 values = []
-                yield batch, int(size * batch)
+                yield count, int(size * count)
 
 
 def _spec(tf: Any, structure: Any) -> Any:
@@ -79,8 +76,8 @@ def _from_generator(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
 
 def _counted(data: Any, setting: Mapping[str, Any], size: float, batched: bool = False) -> Counts:
     batch = setting.get("batch")
-    for item in (data if batched else data.batch(batch)).prefetch(2) if batch else data:
-        count = leading(item) if batch else 1
+    count = batch or 1  # each is whole: the passes over the shards have no end
+    for _ in (data if batched else data.batch(batch)).prefetch(2) if batch else data:
         yield count, int(size * count)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tarviz import viewers
@@ -38,13 +39,9 @@ def columns(rows: Sequence[Row]) -> list[str]:
             else:
                 found.append(f"size({_written((ext,))})")
     for want, blob in zip(wants, payloads(wants), strict=True):
-        if isinstance(blob, TarvizError):
-            continue
-        try:
-            tree = json.loads(blob)
-        except (ValueError, RecursionError):
-            continue
-        found += map(_written, _scalars(tree, (want.ext,)))
+        if not isinstance(blob, TarvizError):
+            with suppress(ValueError, RecursionError):
+                found += map(_written, _scalars(json.loads(blob), (want.ext,)))
     usual = [name for name in (*roles.LABELS, *roles.CAPTIONS) if name in found]
     return list(dict.fromkeys([*usual, *sorted(found, key=lambda name: name.startswith("size("))]))[:MOST]
 

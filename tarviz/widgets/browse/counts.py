@@ -25,12 +25,13 @@ def _sets(segment: Segment) -> list[tuple[tuple[str, ...], int]]:
     """The sets of fields in a segment and how many records have each, counted once."""
     if segment.sets or not len(segment):
         return segment.sets
-    weights = [(0x9E3779B97F4A7C15 * (code + 1) ^ (code + 1) << 40) & (2**63 - 1) for code in range(len(segment.exts))]
-    codes = np.add.reduceat(np.array(weights, np.uint64)[segment.ext[: int(segment.rows[-1])]], segment.rows[:-1])
+    index = segment.index
+    weights = [(0x9E3779B97F4A7C15 * (code + 1) ^ (code + 1) << 40) & (2**63 - 1) for code in range(len(index.exts))]
+    codes = np.add.reduceat(np.array(weights, np.uint64)[index.ext[: int(index.rows[-1])]], index.rows[:-1])
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     found: list[tuple[tuple[str, ...], int]] = []
     for record, count in zip(first.tolist(), counts.tolist(), strict=True):
-        members = segment.ext[int(segment.rows[record]) : int(segment.rows[record + 1])].tolist()
-        found.append((tuple(segment.exts[code] for code in members), int(count)))
+        members = index.ext[int(index.rows[record]) : int(index.rows[record + 1])].tolist()
+        found.append((tuple(index.exts[code] for code in members), int(count)))
     segment.sets.extend(found)
     return found

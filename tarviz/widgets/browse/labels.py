@@ -79,9 +79,8 @@ def _usual(rows: Sequence[Row], shown: Sequence[str]) -> str:
     asked = frozenset(ext for path in paths.values() for ext in path.needs if viewers.choose(ext) in ("json", "text", "cls", "bytes"))
     found = values(rows, asked, _MOST_BYTES)
     for name, path in paths.items():
-        if name in roles.CAPTIONS and _root(name, fields) in shown:
-            continue
-        if any(_fits(path.value(one), name) for one in found):
+        said = name in roles.CAPTIONS and _root(name, fields) in shown
+        if not said and any(_fits(path.value(one), name) for one in found):
             return name
     return ""
 

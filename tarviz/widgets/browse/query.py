@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,16 +10,16 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import DataError, TarvizError, UsageError
+from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Buffer, to_bytes, to_text
 from tarviz.table import columns, conditions
 from tarviz.table.making.chunks import Chunk
 from tarviz.table.sql import quoted_text
 from tarviz.table.streamed import StreamCondition
 from tarviz.widgets.answers.questions import Box, Questions, missing
-from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id
+from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
+from tarviz.widgets.host.behind import begun, failure
 
-log = logging.getLogger(__name__)
 SORTS = ("order", "key", "size", "label", "random")
 _CHUNK = 65_536
 
@@ -43,7 +42,7 @@ class Wish:
     descending: bool = False
     also: tuple[str, ...] = ()
     keys: frozenset[str] = frozenset()
-    area: NDArray[np.int64] | None = field(default=None, compare=False)
+    area: NDArray[np.int64] | None = None
     objects: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -134,7 +133,7 @@ class Query:
         if self.needs_content:
             self.questions.check(wish.conditions, wish.label if wish.sort == "label" else "")
         if not wish.plain:
-            threading.Thread(target=self._work, daemon=True, name="tarviz-query").start()
+            begun("query", self._work)
         return self
 
     def stop(self) -> None:
@@ -157,9 +156,10 @@ class Query:
 
     def ids(self, start: int, stop: int) -> list[int]:
         """Numbers of the rows at the positions `start`…`stop`."""
+        start = max(start, 0)
         if self.wish.plain:
             return self.rows.ids(start, stop)
-        result: list[int] = self.found_ids()[max(start, 0) : stop].tolist()
+        result: list[int] = self.found_ids()[start:stop].tolist()
         return result
 
     def found_ids(self) -> NDArray[np.int64]:
@@ -187,11 +187,8 @@ class Query:
                 except _PayloadsWantedError:  # nobody knew before the scan came to a field
                     self._live, self.found = [None], 0
                     self._ask()
-        except TarvizError as error:
-            self.error = None if self._stop.is_set() else error
-        except Exception as error:
-            log.exception("a search")
-            self.error = DataError(f"The search ended: {type(error).__name__}: {error}.", code="E_INTERNAL")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
+            self.error = None if self._stop.is_set() else failure(error, "The search ended")
         self.done = True
         self.seconds = time.monotonic() - begin
         self.rows.touch()
@@ -233,19 +230,16 @@ class Query:
         if descending and wish.sort in ("order", "random"):
             ids = ids[::-1]
         while not self._stop.is_set():
-            finished = self.rows.finished
-            if wish.objects is not None and not finished:  # which boxes there are is known when all is read
-                self.rows.wait(0.5)
-                continue
+            finished, early = self.rows.finished, wish.objects is None  # which boxes there are is known when all is read
             counts = np.array([shard.count for shard in self.rows.shards], np.int64)
             known = (ids & (1 << RECORD_BITS) - 1) < counts[ids >> RECORD_BITS]
-            if finished or known.all():
+            if finished or (early and known.all()):
                 ids = ids[known]
                 if wish.objects is not None:
                     ids, self.boxes = self.questions.objects(ids, wish.objects)
                 self._ids, self.found = ids, len(ids)
                 break
-            if self.ordered:
+            if early and self.ordered:
                 self._ids, self.found = ids, int(np.argmin(known))
                 self.rows.touch()
             self.rows.wait(0.5)
@@ -296,19 +290,12 @@ class Query:
         at = 0
         while at < len(ids):
             row = self.rows.row(int(ids[at]))
-            segment, last = row.segment, row.shard.number << RECORD_BITS | row.segment.first + len(row.segment) - 1
-            stop = int(np.searchsorted(ids, last, side="right"))
-            low, high = row.record - segment.first, (int(ids[stop - 1]) & (1 << RECORD_BITS) - 1) - segment.first + 1
-            a, b = int(segment.rows[low]), int(segment.rows[high])
-            chunk = Chunk(
-                row.record,
-                segment.keys(low, high),
-                segment.rows[low : high + 1] - a,
-                segment.ext[a:b],
-                tuple(segment.exts),
-                segment.members.size[a:b],
-                _unread,
-            )
+            segment, index = row.segment, row.index
+            stop = int(np.searchsorted(ids, row_id(row.shard.number, segment.first + len(segment))))
+            low, high = row.record - segment.first, split_id(int(ids[stop - 1]))[1] - segment.first + 1
+            a, b = index.rows[[low, high]].tolist()
+            rows = index.rows[low : high + 1] - a
+            chunk = Chunk(row.record, index.keys(low, high), rows, index.ext[a:b], index.exts, index.members.size[a:b], _unread)
             found.append(np.intersect1d(ids[at:stop], test.of_chunk(chunk, row.shard.url) + int(ids[at])))
             at = stop
         return np.concatenate(found) if found else ids
@@ -321,7 +308,7 @@ class Query:
         while len(found) < len(ids):
             row = self.rows.row(int(ids[0]) + len(found))
             low = row.record - row.segment.first
-            found += map(to_text, row.segment.keys(low, min(len(row.segment), low + len(ids) - len(found))))
+            found += map(to_text, row.index.keys(low, low + len(ids) - len(found)))
         return found
 
     def _add(self, ids: NDArray[np.int64]) -> None:
@@ -369,7 +356,7 @@ def _find_part(rows: Rows, needle: bytes) -> int | None:
     for shard in rows.shards:
         for segment in shard.segments:
             for low in range(0, len(segment), 65_536):
-                for at, key in enumerate(segment.keys(low, low + 65_536), low):
+                for at, key in enumerate(segment.index.keys(low, low + 65_536), low):
                     if needle in key:
                         return row_id(shard.number, segment.first + at)
     return None

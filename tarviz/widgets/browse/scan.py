@@ -6,7 +6,6 @@ is looked at wants, so that a look at the first records of a remote shard reads 
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -28,8 +27,8 @@ from tarviz.read.shard_index import cached_index, indexed, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
+from tarviz.widgets.host.behind import begun, failure
 
-log = logging.getLogger(__name__)
 AHEAD = 48
 """Records a streamed shard is scanned beyond what is looked at."""
 _REMOTE_BLOCK = 512 << 10
@@ -57,8 +56,7 @@ class Scan:
         self._calm = threading.Condition()
         self._busy = 0
         self._runs: dict[int, Iterator[None]] = {}
-        self._thread = threading.Thread(target=self._work, daemon=True, name="tarviz-scan")
-        self._thread.start()
+        self._thread = begun("scan", self._work)
 
     def want(self, count: int) -> None:
         """Somebody looks at rows up to `count`."""
@@ -147,11 +145,8 @@ class Scan:
                 next(run)
             except StopIteration:
                 self._runs.pop(shard.number, None)
-            except TarvizError as error:
-                self._fail(shard, error)
-            except Exception as error:
-                log.exception("scanning %s", shard.url)
-                self._fail(shard, DataError(f"{type(error).__name__}: {error}", code="E_INTERNAL"))
+            except Exception as error:  # noqa: BLE001 - whatever it is, it is a fault of this shard
+                self._fail(shard, failure(error, "It cannot be scanned"))
             self.rows.touch(shard)
             if len(shard.segments) == 1:
                 time.sleep(0.01)  # whoever waited for the first rows goes first
@@ -206,7 +201,7 @@ def scan(shard: ShardRows, options: ReadOptions, *, cache: bool = True) -> Itera
 def _take(shard: ShardRows, index: ShardIndex) -> None:
     """Rows from a kept index, all at once."""
     shard.cached = True
-    shard.add(Segment(0, index.members, index.rows, index.ext, index.exts, index.hash))
+    shard.add(Segment(0, index))
     shard.pending = index.pending
     shard.faults = [_fault(one) for one in [*index.warnings[:_FAULTS], *([index.error] if index.error else [])]]
     shard.scanned = (shard.stat.size or 0) if shard.stat else 0
@@ -272,7 +267,7 @@ class _Growing:
         shard = self.shard
         if self._new:
             index = indexed(self.walker, self._new)
-            shard.add(Segment(shard.count, index.members, index.rows, index.ext, index.exts, index.hash))
+            shard.add(Segment(shard.count, index))
             shard.pending += index.pending
         shard.faults = self._faults()
         self.waiting, self._new = 0, []
@@ -290,8 +285,7 @@ class _Growing:
         shard.faults = [*self._faults(), *([fault_of(error.at(shard=shard.url))] if isinstance(error, TarvizError) else [])]
         shard.pending, shard.scanned = index.pending, walker.scanner.at
         shard.state = "damaged" if error is not None else "done"
-        whole = Segment(0, index.members, index.rows, index.ext, index.exts, index.hash)
-        shard.swap([whole] if len(whole) else [])
+        shard.swap([Segment(0, index)] if len(index) else [])
         if cache and shard.stat is not None and shard.url != "-" and not walker.grouper.twice:
             keep_index(shard.stat, options, index)
 

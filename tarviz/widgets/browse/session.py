@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -102,24 +103,28 @@ class Session(Answers):
     ) -> Message:
         """Show other rows (`only` the marked ones, and inside the line `area` on the map), or another order; with `objects` one for each
         box, of these classes alone where any is named. `UsageError` where a condition cannot be read."""
-        rows, before = self.rows, self.look.query
         if sort == "label" and not label:
-            label = self.page.label_of([rows.row(row) for row in rows.ids(0, 1)])
+            label = self.page.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
         label = label or self.labels.chosen or ""
         among = tuple(self.shards.marks.array().tolist()) if only else None
         inside, boxes = self.map.inside(area), None if objects is None else tuple(objects)
-        wish = Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), before.wish.keys, inside, boxes)
+        keys = self.look.query.wish.keys
+        return self._show(Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, inside, boxes))
+
+    def _show(self, wish: Wish) -> Message:
+        before = self.look.query
         with self._lock:
-            query = self.look.query = Query(rows, wish, self.questions, next(self.shards.numbers)).start()
+            query = self.look.query = Query(self.rows, wish, self.questions, next(self.shards.numbers)).start()
         before.stop()
         self._used(self)
-        self.scan.look_at(shard)
+        self.scan.look_at(wish.shard)
         if wish.plain or (wish.sort == "order" and not wish.conditions):
             self.scan.rest(self)
         else:  # what is searched for may lie behind what was read so far
             self.scan.go_on(self)
-        found: Message = {"query": query.number, "where": where, "sort": sort, "seed": seed, "shard": shard, "also": list(wish.also)}
-        return found | {"descending": descending, "words": [readable(word) for word in query.words], "python": self.spec()}
+        found: Message = {"query": query.number, "where": wish.where, "sort": wish.sort, "seed": wish.seed, "shard": wish.shard}
+        found |= {"also": list(wish.also), "descending": wish.descending, "words": [readable(word) for word in query.words]}
+        return found | {"python": self.spec()}
 
     @rpc
     def stop(self) -> Message:
@@ -138,9 +143,7 @@ class Session(Answers):
     def again(self, shard: int) -> Message:
         """Scan a shard anew."""
         self.shards.again(int(shard))
-        wish = self.look.query.wish
-        boxes = None if wish.objects is None else list(wish.objects)
-        return self.search(wish.where, wish.sort, wish.seed, wish.shard, wish.label, False, wish.descending, list(wish.also), None, boxes)
+        return self._show(replace(self.look.query.wish, only=None, area=None))
 
     @rpc
     def mark(self, add: list[int] | None = None, drop: list[int] | None = None) -> Message:
@@ -156,7 +159,7 @@ class Session(Answers):
     def mark_shown(self, query: int, start: int = 0, stop: int | None = None, how: str = "mark") -> Message:
         """Mark the rows at the positions `start`…`stop` that a search shows (None: all of them), "unmark" them, or "invert" their marks."""
         found = self.look.asked(query)
-        ids = list(dict.fromkeys(found.ids(max(start, 0), len(found) if stop is None else stop)))
+        ids = list(dict.fromkeys(found.ids(start, len(found) if stop is None else stop)))
         marked = self.shards.marks.rows
         add = [row for row in ids if row not in marked] if how in ("mark", "invert") else []
         return self.mark(add, [row for row in ids if row in marked] if how in ("unmark", "invert") else [])

@@ -68,7 +68,7 @@ class Tiles:
         self._used = 0
         self._kept: OrderedDict[tuple[object, ...], Tile] = OrderedDict()
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(min(4, processors()), thread_name_prefix="tarviz-tile")
+        self._pool = ThreadPoolExecutor(processors(), thread_name_prefix="tarviz-tile")
 
     def get(self, rows: Sequence[Row], wanted: str, size: int, needs: frozenset[str] = frozenset()) -> tuple[list[Tile], list[Payloads]]:
         """A tile a row, in order, and the payloads of the fields that a label `needs`; all read in as few ranges as can be.

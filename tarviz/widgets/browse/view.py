@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator
 from typing import Any
 
 from tarviz.model.types import Record
 from tarviz.outputs import Exists
 from tarviz.widgets.browse.controller import FIRST, Browser
+from tarviz.widgets.host.behind import begun
 from tarviz.widgets.host.view import View
 from tarviz.widgets.map.points import MapPoints
 
@@ -32,7 +32,7 @@ class BrowseView(View):
         super().__init__(browser, **traits)
         browser.changed = self._changed
         if len(self._first["rows"]["rows"]) < FIRST and not browser.shards.rows.finished:
-            threading.Thread(target=self._complete, daemon=True, name="tarviz-first").start()
+            begun("first", self._complete)
 
     def _complete(self) -> None:
         """Bring the saved picture up to date once the first rows of a slow shard are there."""

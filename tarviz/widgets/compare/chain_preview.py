@@ -41,6 +41,7 @@ SENTENCES = {
 """What another runner makes of the chains, for people who choose one."""
 
 Values = dict[str, Any]
+_UNSEEN = ShownValue("")
 
 
 @dataclass(slots=True, eq=False)
@@ -53,13 +54,13 @@ class StepTile:
 
     op: str
     fields: tuple[str, ...]
-    ext: str
-    drawn: str
-    seconds: float
-    value: Any
-    look: ShownValue
-    picture: bytes
-    text: str
+    ext: str = ""
+    drawn: str = ""
+    seconds: float = 0.0
+    value: Any = None
+    look: ShownValue = _UNSEEN
+    picture: bytes = b""
+    text: str = ""
     error: TarvizError | None = None
     over: Over | None = None
     behind: str = ""
@@ -159,15 +160,16 @@ def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, over
     for at, step in enumerate(column.chain.trace(record, column.seed, epoch)):
         ext = _standing(step, ext)
         strip.seconds += step.seconds
-        tile = _tile(str(step.op.without(column.chain.ops[:at])), step.fields, step.record, ext, room)
-        tile.drawn, tile.seconds, tile.error = step.drawn, step.seconds, step.error
+        op = str(step.op.without(column.chain.ops[:at]))
         if step.error is not None:
-            tile.value, tile.picture, tile.look, tile.text = None, b"", ShownValue(""), ""
             strip.error = step.error
+            tile = StepTile(op, step.fields, ext, error=step.error)
         else:
             strip.record = step.record
+            tile = _tile(op, step.fields, step.record, ext, room)
             tile.behind = overlaid.step(step.op, step.record, ext)
             tile.over = overlaid.over(step.record, ext)
+        tile.drawn, tile.seconds = step.drawn, step.seconds
         strip.tiles.append(tile)
     if not column.chain:
         strip.record = record
@@ -186,7 +188,7 @@ def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room
     value = record.get(ext)
     look = shown(value) if ext in record else ShownValue("", text="no fields")
     picture, text = thumbnail(value, look, record, ext, SIDE) if ext in record else (b"", look.text)
-    return StepTile(op, fields, ext, "", 0.0, room.keep(value), replace(look, pixels=None), picture, text)
+    return StepTile(op, fields, ext, value=room.keep(value), look=replace(look, pixels=None), picture=picture, text=text)
 
 
 def elsewhere(
@@ -262,8 +264,7 @@ def _failed(column: Column, error: Exception) -> Strip:
     if not isinstance(error, TarvizError):
         text = next((line for line in str(error).splitlines() if line.strip()), "")
         error = DataError(safe(f"{column.title} failed: {type(error).__name__}: {text}")[:400], code="E_OP")
-    tile = StepTile(f"{column.title}: the whole chain", (), "", "", 0.0, None, ShownValue(""), b"", "", error)
-    return Strip([tile], error=error)
+    return Strip([StepTile(f"{column.title}: the whole chain", (), error=error)], error=error)
 
 
 def largest_difference(ours: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:

@@ -231,7 +231,7 @@ export class CompareView {
   begin() {
     const other = this.columns.findIndex((column) => column.name !== this.columns[0].name);
     const last = (/** @type {number} */ column) => (this.strips.get(`0:${column}`)?.tiles.length ?? 0) - 1;
-    if (other < 0 || last(0) < 0 || last(other) < 0) return;
+    if (last(0) < 0 || last(other) < 0) return; // not there yet, or there is but one chain
     this.fresh = false;
     this.a = { column: 0, step: last(0) };
     this.at = { record: 0, column: other, step: last(other) };

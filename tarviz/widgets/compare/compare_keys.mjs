@@ -48,7 +48,6 @@ export class CompareKeys {
     const target = /** @type {HTMLElement} */ (event.target);
     if (target instanceof HTMLInputElement && /^(Arrow|Home|End|Page)/.test(name)) return false;
     if (target instanceof HTMLSelectElement || this.sheet.shown) return false;
-    if (target instanceof HTMLButtonElement && /^(Enter|Space)$/.test(name)) return false;
     if (view.stage.root.contains(target) && view.stage.key(name)) return true;
     const to = step(name, view.at, { order: view.order, lengths: view.lengths, last: view.last });
     if (to) {

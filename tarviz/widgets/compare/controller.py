@@ -39,6 +39,7 @@ from tarviz.widgets.compare.chain_preview import (
 from tarviz.widgets.compare.named_chains import Chains, drawn
 from tarviz.widgets.compare.value_picture import encoded, pixels_of
 from tarviz.widgets.host import contact_sheet
+from tarviz.widgets.host.behind import begun
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 from tarviz.widgets.panes.overlays import Overlays
 
@@ -98,8 +99,8 @@ class Compare(Controller):
         for runner in columns:
             self._beside(runner)
         self._order(self.columns, range(len(self.records)))
-        weakref.finalize(self, self._jobs.put, None).atexit = False  # nobody holds it any more: its thread ends, its shard is closed
-        threading.Thread(target=_work, args=(self._jobs, weakref.ref(self)), name="tarviz-compare", daemon=True).start()
+        weakref.finalize(self, self._jobs.put, None)  # nobody holds it any more: its thread ends, its shard is closed
+        begun("compare", _work, self._jobs, weakref.ref(self))
 
     # ---- records and work
 

@@ -9,7 +9,7 @@ const GAINS = [1, 2, 4, 8, 16, 32, 64];
  */
 export function placed(picture, room, { zoom, x, y }) {
   const fitting = Math.min(room.width / picture.width, room.height / picture.height);
-  const scale = (fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2)) * zoom;
+  const scale = (fitting > 2 ? Math.min(16, Math.floor(fitting)) : fitting) * zoom;
   return { scale, left: room.width / 2 - x * picture.width * scale, top: room.height / 2 - y * picture.height * scale };
 }
 
@@ -22,7 +22,7 @@ export function gained(a, b, gain, out = new Uint8ClampedArray(a.length)) {
   for (let at = 0; at < a.length; at += 4) {
     for (let channel = 0; channel < 3; channel += 1) {
       const delta = Math.abs(a[at + channel] - b[at + channel]);
-      if (delta > largest) largest = delta;
+      largest = Math.max(largest, delta);
       out[at + channel] = delta * gain;
     }
     out[at + 3] = 255;
@@ -31,4 +31,4 @@ export function gained(a, b, gain, out = new Uint8ClampedArray(a.length)) {
 }
 
 /** The next gain. @param {number} gain @param {number} by */
-export const nextGain = (gain, by) => GAINS[Math.max(0, Math.min(GAINS.length - 1, GAINS.indexOf(gain) + by))] ?? 1;
+export const nextGain = (gain, by) => GAINS[Math.max(0, Math.min(GAINS.length - 1, GAINS.indexOf(gain) + by))];

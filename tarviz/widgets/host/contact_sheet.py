@@ -95,7 +95,7 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return [line[at : at + width] for line in printable(text, keep="\n").splitlines()[:8] for at in range(0, max(len(line), 1), width)]
+    return [line[at : at + width] for line in printable(text, keep="\n").splitlines() for at in range(0, max(len(line), 1), width)]
 
 
 def printable(text: str, keep: str = "") -> str:

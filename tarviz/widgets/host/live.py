@@ -5,9 +5,9 @@ Until then the view asks for news. In a run that nobody watches (nbclient, nbcon
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
+from tarviz.widgets.host.behind import begun
 from tarviz.widgets.host.view import View
 
 _PATIENCE = 120.0  # seconds that a deck waits for work begun in its cells
@@ -43,7 +43,7 @@ class LiveView(View):
 
     def follow(self) -> None:
         """Bring what is saved up to date when it is done."""
-        threading.Thread(target=self._finish, name="tarviz-follow", daemon=True).start()
+        begun("follow", self._finish)
 
     def _finish(self) -> None:
         self.wait()

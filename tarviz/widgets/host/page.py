@@ -21,6 +21,7 @@ from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from tarviz.model.errors import UsageError
+from tarviz.widgets.host.behind import begun
 from tarviz.widgets.host.replies import CSP, HEADERS, Reply, got, posted, said
 from tarviz.widgets.host.rpc import MAX_FRAME, Controller
 
@@ -75,18 +76,17 @@ class Page:
     def serve(self) -> None:
         """Answer until `close()` is called from another thread, or `idle_exit` seconds passed without a request."""
         if self.idle_exit:
-            threading.Thread(target=self._watch, args=(self.idle_exit,), daemon=True, name="tarviz-idle").start()
+            begun("idle", self._watch, self.idle_exit)
         self._server.serve_forever(poll_interval=0.2)
 
     def start(self) -> Page:
         """Serve on a thread of its own."""
-        self._thread = threading.Thread(target=self.serve, daemon=True, name="tarviz-page")
-        self._thread.start()
+        self._thread = begun("page", self.serve)
         return self
 
     def _watch(self, seconds: float) -> None:
-        while time.monotonic() - self.asked < seconds:
-            time.sleep(min(1.0, seconds / 4))
+        while (left := self.asked + seconds - time.monotonic()) > 0:
+            time.sleep(left)
         self._server.shutdown()
 
     def close(self) -> None:
@@ -109,7 +109,6 @@ class Page:
 
 class _Server(ThreadingTCPServer):  # not HTTPServer, which asks DNS for the machine's name
     daemon_threads = True
-    block_on_close = False
     allow_reuse_address = True
 
     def __init__(self, address: tuple[str, int], page: Page) -> None:

@@ -29,7 +29,7 @@ class Colours:
 def coloured(ids: NDArray[np.int64], groups: AxisValues, numbered: NDArray[np.int64]) -> Colours:
     """The colours of points `ids`; `numbered` are the ids that `groups` is of, in its order."""
     order = np.argsort(numbered)
-    places = np.searchsorted(numbered, ids, sorter=order).clip(0, max(len(numbered) - 1, 0))
+    places = np.searchsorted(numbered, ids, sorter=order).clip(0, len(numbered) - 1)
     at = order[places] if len(numbered) else np.zeros(len(ids), np.int64)
     known = numbered[at] == ids if len(numbered) else np.zeros(len(ids), np.bool_)
     palette = np.zeros((256, 3), np.uint8)

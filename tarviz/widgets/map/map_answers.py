@@ -5,7 +5,6 @@ Places, colours and what shows go as one binary buffer each: float32 and uint8, 
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,18 +15,18 @@ from numpy.typing import NDArray
 
 from tarviz import viewers
 from tarviz.looks import projection
-from tarviz.model.errors import DataError, TarvizError, UsageError, redact
+from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.table.columns import RECORD
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.tile_rows import TileRows
+from tarviz.widgets.host.behind import begun, failure
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 from tarviz.widgets.map import axes, vectors
 from tarviz.widgets.map.colours import coloured
 from tarviz.widgets.map.points import MapPoints
 
-log = logging.getLogger(__name__)
 _PATIENCE = 0.25  # seconds until a request says that points are still being made
 
 
@@ -40,8 +39,7 @@ class Making:
         self.error: TarvizError | None = None
         self.stopped = threading.Event()
         self._make = make
-        self.thread = threading.Thread(target=self._work, daemon=True, name="tarviz-map")
-        self.thread.start()
+        self.thread = begun("map", self._work)
 
     def say(self, text: str) -> None:
         """How far it is. `UsageError` (E_STOPPED) when another map was asked for."""
@@ -54,11 +52,8 @@ class Making:
             points = self._make(self).mixed()
             points.sorted  # noqa: B018 (the first line around points is answered as fast as the others)
             self.points = points
-        except TarvizError as error:
-            self.error = error
-        except Exception as error:
-            log.exception("a map")
-            self.error = DataError(f"The map cannot be made: {type(error).__name__}: {error}.", code="E_INTERNAL")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
+            self.error = failure(error, "The map cannot be made")
 
 
 class Maps:

@@ -6,7 +6,7 @@ export const packed = (red, green, blue, strength = 0xff) => ((strength << 24) |
 
 /** Colours of points by their codes. @param {Uint8Array} codes @param {Uint8Array} palette red, green, blue of each code @param {number} strength 0 … 255 */
 export function paint(codes, palette, strength) {
-  const table = Uint32Array.from({ length: 256 }, (_, code) =>
+  const table = Uint32Array.from({ length: palette.length / 3 }, (_, code) =>
     packed(palette[3 * code], palette[3 * code + 1], palette[3 * code + 2], strength),
   );
   return Uint32Array.from(codes, (code) => table[code]);
@@ -24,7 +24,7 @@ export function channels(text) {
 
 /** A value with as many digits as tell it from others within a span. @param {number} value @param {number} span */
 export function shortValue(value, span) {
-  const digits = Math.max(0, Math.min(12, 2 - Math.floor(Math.log10(Math.abs(span) || 1))));
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(span || 1)));
   const text = Math.abs(value) >= 1e9 || (span && span < 1e-9) ? value.toPrecision(6) : value.toFixed(digits);
   return String(Number(text)).replace("-", "−");
 }

@@ -121,7 +121,7 @@ export class ImageView {
     const room = { width: this.frame.clientWidth || 300, height: this.frame.clientHeight || 240 };
     const fitting = Math.min(room.width / this.width, room.height / this.height);
     const large = this.frame.closest(".tvz-zoomed") !== null; // there the picture fills its stage
-    const fit = large ? Math.min(fitting, 64) : fitting > 2 ? Math.min(16, Math.floor(fitting)) : Math.min(fitting, 2);
+    const fit = large ? Math.min(fitting, 64) : fitting > 2 ? Math.min(16, Math.floor(fitting)) : fitting;
     const scale = this.scale || fit;
     const x = this.scale ? this.x : (room.width - this.width * scale) / 2;
     const y = this.scale ? this.y : (room.height - this.height * scale) / 2;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,25 +112,23 @@ def _decoded(text: str) -> Any:
 
 class TestShow:
     def test_pictures_stand_below_their_record(self, photos: Path):
-        result = inline_images.Illustrated(show(str(photos), count=2), "iterm2")
+        text = str(replace(show(str(photos), count=2), inline="iterm2"))
 
-        lines = list(result.lines())
-        assert ["photo", "\x1b]1337", "photo", "\x1b]1337"] == [re.search(r"photo|\x1b\]1337", line)[0] for line in lines]  # type: ignore[index]
+        assert ["record 0", "\x1b]1337", "record 1", "\x1b]1337"] == re.findall(r"record \d|\x1b\]1337", text)
 
     def test_fields_are_chosen(self, photos: Path):
         text = str(show(str(photos), count=1, fields="cls"))
 
         assert "cls" in text
         assert "jpg" not in text
-        assert "\x1b" not in str(inline_images.Illustrated(show(str(photos), count=1, fields="cls"), "kitty"))
+        assert text == str(replace(show(str(photos), count=1, fields="cls"), inline="kitty"))
 
     def test_what_cannot_be_decoded_draws_nothing(self):
         path = next((DATA / "corpora" / "generated").glob("D00-*.tar"), None)
         if path is None:
             pytest.skip("the corpus of hostile payloads is not here")
 
-        result = inline_images.Illustrated(show(str(path), count=40), "sixel")
-        assert "".join(result.lines()).count("\x1bPq") <= 3
+        assert str(replace(show(str(path), count=40), inline="sixel")).count("\x1bPq") <= 3
 
     def test_a_png_sheet(self, photos: Path, bash: Any, tmp_path: Path):
         done = bash(f"tarviz show --png sheet.png -n 10 {photos}")
@@ -186,13 +185,15 @@ class TestSheet:
         assert written(key) == written(same) != written("other")
 
 
-def test_an_illustrated_result_is_the_result(tmp_path: Path):
-    shown = show(str(tar(tmp_path / "a.tar", [("k", {"png": png(), "txt": b"t"})])))
-    made = inline_images.Illustrated(shown, "iterm2")
+def test_pictures_change_nothing_but_the_text(tmp_path: Path):
+    path = tar(tmp_path / "a.tar", [("k", {"png": png(), "png.png": png((1, 2, 3)), "txt": b"t"}), ("l", {"txt": b"u"})])
+    shown = show(str(path))
+    made = replace(shown, inline="iterm2")
+    first, second = str(replace(shown, records=shown.records[:1])), str(replace(shown, records=shown.records[1:]))
+    tiles = " ".join(inline_images.drawn(tile, "iterm2") for _, tile in inline_images.pictures(shown.records[0], None))
 
-    text, picture = made.lines()
-    assert text == str(shown)
-    assert f"{text}\n{picture}" == str(made)
+    assert 2 == tiles.count("\x1b]1337")
+    assert f"{first}\n{tiles}\n{second}" == str(made)
     assert (shown.exit_code, shown.to_dict()) == (made.exit_code, made.to_dict())
 
 

@@ -46,6 +46,14 @@ def test_it_tells_how_far_it_is_and_then_what_came_of_it(job, told):
     wait_until(lambda: len(told) == 2)
 
 
+def test_what_is_over_at_once_was_running_when_it_began(job, monkeypatch):
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (start(thread), thread.join()))
+
+    assert {"running": True, "text": "a copy", "bad": False} == job.start("a copy", lambda: "copied")
+    assert {"running": False, "text": "copied", "bad": False} == job.message()
+
+
 def test_two_things_are_not_done_at_once(job):
     free = threading.Event()
     job.start("a copy", lambda: "copied" if free.wait(60) else "")

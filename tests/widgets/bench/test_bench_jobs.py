@@ -11,7 +11,7 @@ import pytest
 
 from tarviz.model.errors import TarvizWarning, UsageError
 from tarviz.pipeline import Pipeline
-from tarviz.widgets.bench.bench_jobs import count_of, label, leading, mean_bytes, of_iterable, of_pipeline
+from tarviz.widgets.bench.bench_jobs import count_of, label, mean_bytes, of_iterable, of_pipeline
 from tarviz.widgets.bench.controller import BenchRun
 from tests.widgets.conftest import tar
 
@@ -28,25 +28,6 @@ from tests.widgets.conftest import tar
 )
 def test_a_setting_in_words(setting: dict[str, Any], words: str):
     assert words == label(setting)
-
-
-@pytest.mark.parametrize(
-    ("batch", "count"),
-    [
-        (np.zeros((7, 2)), 7),
-        ((np.zeros((5, 2)), np.zeros(3)), 5),
-        ({"a": {"b": np.zeros(4)}}, 4),
-        ([1, 2, 3], 3),
-        ([np.float64(1)], 1),
-        (("text", 3), 1),
-        ([], 0),
-        ({}, 0),
-        (np.float32(1), 1),
-        ("text", 1),
-    ],
-)
-def test_records_of_a_batch(batch: Any, count: int):
-    assert count == leading(batch)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from tarviz.read import stream
 from tarviz.runners.eager import Eager
 from tarviz.runners.stage_timer import StageTimer
 from tarviz.widgets.bench import machine
-from tarviz.widgets.bench.bench_jobs import count_of, leading
+from tarviz.widgets.bench.bench_jobs import count_of
 from tarviz.widgets.bench.chart import chart
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.rate_meter import Figures, Meter, half_interval, line
@@ -170,9 +170,6 @@ class TestItems:
     )
     def test_a_batch_counts_by_its_length(self, item: Any, count: int):
         assert count == count_of(item)
-
-    def test_the_length_of_a_batch_of_mixed_pictures(self):
-        assert 2 == leading(([np.zeros((2, 3)), np.zeros((4, 3))], np.zeros(2)))
 
     def test_a_function_that_makes_items(self):
         run = done(lambda: iter(range(50)), seconds=5)

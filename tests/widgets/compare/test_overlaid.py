@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 from tarviz.looks import runs
+from tarviz.ops import Chain
 from tarviz.widgets.compare.controller import Compare
+from tarviz.widgets.compare.overlaid import Overlaid
+from tarviz.widgets.panes.overlays import Overlays
 from tests.widgets.conftest import png, tar
 
 BOX = {"annotations": [{"bbox": [5, 5, 10, 10], "category": "cat"}]}
@@ -149,3 +152,13 @@ def test_no_two_of_a_hundred_classes_have_one_colour():
     overlays = Overlays()
 
     assert 100 == len({overlays.colour(name) for name in ["aeroplane", "cow", "sheep", "train", *(f"c{n}" for n in range(96))]})
+
+
+@pytest.mark.parametrize(
+    ("shape", "lies"), [((2, 50, 3), True), ((50, 2), True), ((1, 50, 3), False), ((50, 1), False), ((50,), False), ((2, 2, 50, 3), False)]
+)
+def test_a_line_of_numbers_is_no_picture_for_boxes_to_lie_over(shape: tuple[int, ...], lies: bool):
+    over = Overlaid(Overlays("json.annotations"), Chain()).over({"jpg": np.zeros(shape, np.uint8), "json": BOX}, "jpg")
+
+    assert lies is (over is not None)
+    assert over is None or (shape[1], shape[0]) == (over.width, over.height)

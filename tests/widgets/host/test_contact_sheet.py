@@ -113,6 +113,22 @@ def test_it_is_made_smaller_until_it_fits_and_given_up_below_that():
     assert [(728, 598), (560, 470), (560, 246), (560, 126), None] == sizes
 
 
+def test_before_fewer_pictures_it_has_fewer_colours_and_no_dithering():
+    noise = io.BytesIO()
+    Image.fromarray(np.random.default_rng(0).integers(0, 256, (112, 112, 3), np.uint8)).save(noise, "PNG")
+    cells = [Cell(noise.getvalue(), "", "noise")] * 24
+    found: list[tuple[int, int]] = []
+    data = sheet("", "", cells, budget=1 << 20)
+    while data:
+        with Image.open(io.BytesIO(data)) as page:
+            found.append((page.height, len(page.getcolors() or ())))
+        data = sheet("", "", cells, budget=len(data) - 1)
+
+    assert [598, 598, 598, 470, 246, 126, 126] == [height for height, _ in found]
+    for most, (_, count) in zip((256, 256, 128, 64, 64, 32, 16), found, strict=True):
+        assert most // 2 < count <= most
+
+
 def test_text_is_what_a_plain_font_can_draw():
     assert "a·b" == printable("a\nb")
     assert "a\nb" == printable("a\nb", keep="\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import re
 from pathlib import Path
@@ -47,11 +48,10 @@ def ask(page, path, *, method="GET", body=None, headers=None, cookie=True, host=
     connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=100)
     sent = {"Cookie": f"{page.cookie}={page.token}"} if cookie else {}
     sent |= {"Host": host} if host else {}
-    connection.request(method, path, body, {**sent, **(headers or {})})
-    response = connection.getresponse()
-    data = response.read()
-    connection.close()
-    return response, data
+    with contextlib.closing(connection):
+        connection.request(method, path, body, {**sent, **(headers or {})})
+        response = connection.getresponse()
+        return response, response.read()
 
 
 def test_the_address_with_its_token_answers_and_sets_a_cookie(page):
@@ -204,6 +204,47 @@ def test_a_port_in_use_is_said():
         first.start()
         with pytest.raises(UsageError, match=str(first.port)):
             Page(Fake(), port=first.port)
+
+
+def test_its_port_is_free_as_soon_as_it_is_closed():
+    with Page(Fake()) as page:
+        page.start()
+        connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=100)
+        connection.request("GET", "/state", headers={"Cookie": f"{page.cookie}={page.token}"})
+        connection.getresponse().read()
+    assert b"" == connection.sock.recv(1), "a connection that a browser keeps is ended"
+    with Page(Fake(), port=page.port) as again:
+        assert page.port == again.port
+    connection.close()
+
+
+def test_a_cookie_that_is_none_is_refused(page):
+    assert 403 == ask(page, "/", cookie=False, headers={"Cookie": "a/b=1"})[0].status
+
+
+class Cut(Fake):
+    def __init__(self, error):
+        self.error = error
+
+    def media(self, path):
+        def read(offset, length):
+            if offset and self.error is not None:
+                raise self.error
+            return bytes(0 if offset else 10)
+
+        return Media("video/mp4", 1000, read)
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"), [(None, 0), (RuntimeError("a wheel came off"), 1), (ConnectionResetError(), 0), (TimeoutError(), 0)]
+)
+def test_an_answer_that_is_cut_short_ends_the_connection_and_is_logged_unless_somebody_went_away(error, logged, caplog):
+    with Page(Cut(error)) as page:
+        page.start()
+        with pytest.raises(http.client.IncompleteRead) as caught:
+            ask(page, "/m/film")
+
+    assert (10, logged) == (len(caught.value.partial), sum(line.message == "a request to the page failed" for line in caplog.records))
 
 
 class Failing(Controller):

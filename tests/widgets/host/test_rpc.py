@@ -71,6 +71,16 @@ def test_any_other_bytes_are_refused(frame):
     assert frame == pack(*unpack(frame)) or len(frame) > 8
 
 
+def test_what_no_page_can_read_is_not_sent():
+    with pytest.raises(ValueError, match="JSON"):
+        pack({"a": float("nan")})
+
+
+def test_a_frame_that_holds_no_object_is_refused():
+    with pytest.raises(UsageError, match=r"not a request frame \(no object\)"):
+        unpack(pack([1]))
+
+
 def test_a_frame_that_is_cut_anywhere_is_refused():
     frame = pack({"id": 1, "name": "echo"}, [b"abc", b"", b"de"])
 

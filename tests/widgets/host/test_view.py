@@ -15,7 +15,8 @@ pytest.importorskip("anywidget", reason="anywidget is in the extra `lab`")
 import tarviz
 from tarviz.model.errors import MissingPackageError
 from tarviz.widgets.browse.rows import row_id
-from tarviz.widgets.host.rpc import STANDS_FOR, VIEW
+from tarviz.widgets.host.rpc import STANDS_FOR, VIEW, Controller, rpc
+from tarviz.widgets.host.view import View
 
 
 @pytest.fixture
@@ -56,6 +57,19 @@ def test_a_request_that_waits_for_its_turn_can_be_cancelled(view, monkeypatch):
 
     assert ["a", "b", "c", "d", "f"] == sorted(message["id"] for message, _ in answered(view, 5))
     assert 5 == len(answered(view, 6, seconds=0.1))
+
+
+def test_what_waits_when_it_is_closed_is_not_answered(view, monkeypatch):
+    begun, free = threading.Semaphore(0), threading.Event()
+    monkeypatch.setattr(view.controller.session, "poll", lambda: begun.release() or free.wait(20))
+    for one in "abcdef":
+        view._on_request(view, {"k": "tvz:req", "id": one, "name": "poll"}, [])
+    assert all(begun.acquire(timeout=20) for _ in range(4))
+    view.close()
+    free.set()
+    view._threads.shutdown()
+
+    assert ["a", "b", "c", "d"] == sorted(message["id"] for message, _ in view.sent)
 
 
 @pytest.mark.parametrize("content", [None, "text", {}, {"k": "other"}, {"k": "tvz:state", "state": "none"}])
@@ -117,6 +131,37 @@ def test_where_no_style_reaches_the_widget_there_is_one_output(view, shell):
     shell.user_ns["__vsc_ipynb_file__"] = "n.ipynb"
 
     assert [["image/png", "text/plain", VIEW]] == [sorted(data, key=len) for data, _ in displayed(view)]
+
+
+class Asked(Controller):
+    """A controller that is likely asked for texts of some lengths, each with a buffer, and for what cannot be answered."""
+
+    script = "bench"
+
+    def still(self, budget):
+        return {"budget": budget}, [b"12345"]
+
+    def likely(self):
+        yield "say", None
+        for length in (3, 5000, 7):
+            yield "say", {"length": length}
+        yield "none", {}
+
+    @rpc
+    def say(self, length=1):
+        return "x" * length, [b"12"]
+
+
+def test_what_a_reader_will_ask_is_answered_beforehand_as_far_as_it_has_room():
+    view = View(Asked())
+    answers = [["say", message, "x" * length, [b"12"]] for message, length in ((None, 1), ({"length": 3}, 3), ({"length": 7}, 7))]
+    each = [len(json.dumps({"k": "tvz:res", "id": None, "r": text})) + 2 for _, _, text, _ in answers]
+    used = 5 + sum(each)
+
+    assert (used, answers) == (view.to_static(used), view._answers)
+    assert ({"budget": used // 2}, [b"12345"]) == (view._first, view._pictures)
+    assert (used - each[2], answers[:2]) == (view.to_static(used - 1), view._answers)
+    view.close()
 
 
 def test_the_saved_state_holds_small_pictures_only(view):

@@ -109,6 +109,19 @@ class TestMasks:
     def test_a_json_that_is_broken_names_nothing(self):
         assert mask_of(halves(0, 1), json=b"{").legend == ()  # type: ignore[union-attr]
 
+    def test_the_first_json_that_has_names_names_them(self):
+        fields = {
+            "txt": b"a",
+            "bad.json": b"{",
+            "list.json": b"[1]",
+            "a.json": b'{"names": ["sky", "sea"]}',
+            "b.json": b'{"names": ["x", "y"]}',
+        }
+        mask = mask_of(halves(0, 1), **fields)
+
+        assert mask is not None
+        assert ((1, "sea", tones.id_colour(1)),) == mask.legend
+
     @pytest.mark.parametrize("value", [halves(0, 1) == 1, halves(0, 9), encoded(halves(0, 255))])
     def test_yes_or_no_has_one_colour(self, value: Any):
         mask = mask_of(value)
@@ -142,6 +155,9 @@ class TestMasks:
     def test_it_is_made_no_larger_than_is_asked_for_and_its_numbers_stay(self):
         for side, shape in ((0, (20, 40)), (40, (20, 40)), (10, (5, 10)), (1, (1, 1))):
             assert shape == pixels(mask_of(halves(2, 5), side=side)).shape[:2]
+
+    def test_its_longer_side_is_what_is_asked_for(self):
+        assert [(20, 10), (30, 15), (40, 20)] == [pixels(mask_of(halves(0, 1), side=side)).shape[1::-1] for side in (20, 30, 40)]
 
     def test_what_is_no_picture_and_the_picture_itself_are_no_masks(self):
         assert mask_of(b"no picture") is None

@@ -37,20 +37,23 @@ export class Views {
     );
   }
 
-  save() {
+  async save() {
     const name = this.name.value.trim();
     if (!name) return this.name.focus();
+    if (!(await this.ask("save_view", { name, address: this.around.address() }))) return undefined;
     this.name.value = "";
-    return this.ask("save_view", { name, address: this.around.address() }).then(() => this.around.say(`view ${name} is kept`));
+    return this.around.say(`view ${name} is kept`);
   }
 
-  /** @param {string} request @param {any} message */
+  /** Whether it was done. @param {string} request @param {any} message */
   async ask(request, message) {
     try {
       this.known = (await this.around.rpc(request, message)).r.views;
       this.draw();
+      return true;
     } catch (error) {
       this.around.trouble(error);
+      return false;
     }
   }
 

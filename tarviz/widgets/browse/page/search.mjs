@@ -21,7 +21,7 @@ export class Search {
     this.restoring = undefined;
     /** what is shown by the last search that was answered */
     this.answered = { wish: view.wish, picks: [...view.picks] };
-    this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked", hidden: true });
+    this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked" });
   }
 
   plain() {

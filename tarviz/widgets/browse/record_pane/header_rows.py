@@ -20,7 +20,7 @@ _TYPES |= {b"x": "PAX header", b"g": "PAX global", b"L": "GNU long name", b"K": 
 def header(row: Row, ext: str) -> tuple[dict[str, Any], list[Buffer]]:
     """The tar headers before a field: fields of each, PAX records, and the raw bytes."""
     at = row.member(ext)
-    members = row.segment.members
+    members = row.index.members
     start, data = int(members.start[at]), int(members.data[at])
     raw = row.shard.read(start, min(data - start, 64 << 10))
     shown: list[list[str]] = [

@@ -19,7 +19,7 @@ from tarviz.widgets.browse.rows import Row, Want, payloads
 
 def describe(row: Row) -> dict[str, Any]:
     """A record without its payloads: key, place, and per field extension, size, offset and the kind of viewer."""
-    members = row.segment.members
+    members = row.index.members
     fields = [
         {"ext": readable(ext), "size": size, "offset": int(members.data[at]), "kind": viewers.choose(ext)}
         for (ext, size), at in zip(row.sizes.items(), range(row.low, row.high), strict=False)
@@ -59,7 +59,7 @@ def _panel(row: Row, ext: str, options: Mapping[str, Any]) -> Panel:
         kind = viewers.choose(ext)
         block: Any = viewers.Hex()
         if kind == "video":
-            block = viewers.Video("video/mp4" if not ext.endswith("webm") else "video/webm")
+            block = viewers.Video(mime(row, ext))
         note = Note(f"{format_size(size)} are more than a preview reads ({format_size(MAX_PREVIEW_BYTES)}).", "warn")
         return Panel(format_size(size), [note, block], [("size", f"{size:,} bytes")], viewer=kind)
     try:
@@ -73,13 +73,13 @@ def _panel(row: Row, ext: str, options: Mapping[str, Any]) -> Panel:
 def part(row: Row, ext: str, start: int, length: int) -> bytes:
     """Bytes `start`…`start + length` of a payload, fewer at its end. Sparse members are read whole."""
     at = row.member(ext)
-    size = int(row.segment.members.size[at])
-    length = max(0, min(length, size - start))
+    members = row.index.members
+    length = max(0, min(length, int(members.size[at]) - start))
     if start < 0 or not length:
         return b""
-    if at in row.segment.members.sparse:
+    if at in members.sparse:
         return payload(row, ext)[start : start + length]
-    return row.shard.read(int(row.segment.members.data[at]) + start, length)
+    return row.shard.read(int(members.data[at]) + start, length)
 
 
 def mime(row: Row, ext: str) -> str:

@@ -6,9 +6,6 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 
-import numpy as np
-
-from tarviz.formats import header_scan
 from tarviz.model.types import URL
 from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows, row_id, split_id
 
@@ -65,7 +62,7 @@ class Rows:
         starts = self.starts()
         stop = min(stop, starts[-1])
         ids: list[int] = []
-        shard = max(bisect_right(starts, start) - 1, 0)
+        shard = bisect_right(starts, start) - 1
         while start < stop and shard < len(starts) - 1:
             end = min(stop, starts[shard + 1])
             ids += range(row_id(shard, start - starts[shard]), row_id(shard, end - starts[shard]))
@@ -82,9 +79,8 @@ class Rows:
         """The number of the first known row of this key."""
         for shard in self.shards:
             for segment in shard.segments:
-                for at in np.flatnonzero(segment.hash == np.uint64(header_scan.hash_one(key))).tolist():
-                    if segment.keys(at, at + 1)[0] == key:
-                        return row_id(shard.number, segment.first + at)
+                if (at := segment.index.find(key)) is not None:
+                    return row_id(shard.number, segment.first + at)
         return None
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
         except KeyError:
             found[number] = DataError(f"There is no .{want.ext} in this record.", code="E_MISSING_FIELD")
             continue
-        members = want.row.segment.members
+        members = want.row.index.members
         size = int(members.size[at])
         if size > limit:
             found[number] = LimitError(f".{want.ext} has {size:,} bytes; at most {limit:,} are read at once.")
@@ -55,7 +55,7 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
             and places[stop][1] - end <= gap
             and places[stop][1] + places[stop][2] - places[at][1] <= _ONE_READ
         ):
-            end = max(end, places[stop][1] + places[stop][2])
+            end = places[stop][1] + places[stop][2]
             stop += 1
         _read_run(shard, places[at:stop], end, found)
         at = stop

@@ -8,18 +8,16 @@ from __future__ import annotations
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
-from tarviz.formats.member_table import picked
 from tarviz.model.errors import ChangedError, Fault, LimitError
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL, Block, Members, Record, to_text
+from tarviz.model.types import URL, Block, Record, to_text
 from tarviz.stores import Stat
 from tarviz.widgets.browse.rows.spill import Spill
 
@@ -45,24 +43,14 @@ def split_id(row: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
-    """Records `first`…`first + len` of a shard as columns; record *r* of it owns the members `rows[r]:rows[r + 1]`."""
+    """Records `first`…`first + len` of a shard, and the index of these."""
 
     first: int
-    members: Members
-    rows: NDArray[np.int64]
-    ext: NDArray[np.int32]
-    exts: Sequence[str]
-    hash: NDArray[np.uint64]
+    index: ShardIndex
     sets: list[tuple[tuple[str, ...], int]] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return len(self.rows) - 1
-
-    def keys(self, low: int, high: int) -> list[bytes]:
-        """Keys of the records `low`…`high`, counted from the segment's first."""
-        rows = self.rows[low : min(high, len(self))]
-        names = self.members.name[rows].tolist()
-        return [ShardIndex.key_of(name, self.exts[code]) for name, code in zip(names, self.ext[rows].tolist(), strict=True)]
+        return len(self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +69,21 @@ class Row:
 
     @property
     def key(self) -> str:
-        at = self.record - self.segment.first
-        return to_text(self.segment.keys(at, at + 1)[0])
+        return to_text(self.index.key(self.record - self.segment.first))
+
+    @property
+    def index(self) -> ShardIndex:
+        """What its members are columns of, from `low` to `high`."""
+        return self.segment.index
 
     @property
     def sizes(self) -> dict[str, int]:
         """Extension → payload size in bytes."""
-        exts = self.segment.exts
-        codes, sizes = self.segment.ext[self.low : self.high].tolist(), self.segment.members.size[self.low : self.high].tolist()
-        return {exts[code]: size for code, size in zip(codes, sizes, strict=True)}
+        return dict(zip(self.fields, self.index.members.size[self.low : self.high].tolist(), strict=True))
 
     @property
     def fields(self) -> list[str]:
-        return [self.segment.exts[code] for code in self.segment.ext[self.low : self.high].tolist()]
+        return [self.index.exts[code] for code in self.index.ext[self.low : self.high].tolist()]
 
     @property
     def pending(self) -> bool:
@@ -101,53 +91,38 @@ class Row:
 
     def load(self) -> Record:
         """The record itself, its members read in one range."""
-        members = picked(self.segment.members, np.arange(self.low, self.high))
-        begin, end = int(members.start[0]), int((members.data + members.size).max())
+        at = self.record - self.segment.first
+        members = self.index.members.part(self.low, self.high)
         if members.sparse:
-            return self._expanded(members)
-        data = memoryview(self.shard.read(begin, end - begin))
-        return self._block(data, begin, members.data - begin, members)[0]
+            base, offset, data = 0, np.cumsum([0, *members.size[:-1]]), self._expanded(members.size)
+        else:
+            base, end = int(members.start[0]), int((members.data + members.size).max())
+            offset, data = members.data - base, self.shard.read(base, end - base)
+        block = self.index.block(self.shard.url, at, at + 1, memoryview(data), base)
+        return replace(block, first=self.record, offset=offset, pending=0 if self.pending else -1)[0]
 
-    def _expanded(self, members: Members) -> Record:
-        if too_long := members.size[members.size > _LARGEST].tolist():
+    def _expanded(self, sizes: NDArray[np.int64]) -> bytes:
+        if too_long := sizes[sizes > _LARGEST].tolist():
             raise LimitError(f"A field has {too_long[0]:,} bytes; at most {_LARGEST:,} are read at once.", shard=self.shard.url)
-        data = b"".join(map(self.payload, range(self.low, self.high)))
-        return self._block(memoryview(data), 0, np.cumsum([0, *members.size[:-1]]), members)[0]
+        return b"".join(map(self.payload, range(self.low, self.high)))
 
     def payload(self, at: int) -> bytes:
-        """The bytes of the member at a place in the segment's columns; a sparse one is unfolded."""
-        offset, size = int(self.segment.members.data[at]), int(self.segment.members.size[at])
-        if at not in self.segment.members.sparse:
+        """The bytes of the member at a place in the index; a sparse one is unfolded."""
+        members = self.index.members
+        offset, size = int(members.data[at]), int(members.size[at])
+        if at not in members.sparse:
             return self.shard.read(offset, size) if size else b""
         payload = bytearray(size)
-        for place, length in self.segment.members.sparse[at]:
+        for place, length in members.sparse[at]:
             payload[place : place + length] = self.shard.read(offset, length)
             offset += length
         return bytes(payload)
 
-    def _block(self, data: memoryview, base: int, offset: NDArray[np.int64], members: Members) -> Block:
-        at = self.record - self.segment.first
-        return Block(
-            shard=self.shard.url,
-            data=data,
-            base=base,
-            first=self.record,
-            keys=self.segment.keys(at, at + 1),
-            rows=np.array([0, self.high - self.low]),
-            offset=offset,
-            size=members.size,
-            ext=self.segment.ext[self.low : self.high],
-            exts=tuple(self.segment.exts),
-            members=members,
-            pending=0 if self.pending else -1,
-        )
-
     def member(self, ext: str) -> int:
-        """The member's place in the segment's columns. `KeyError` where the record has no such field."""
-        for at in range(self.low, self.high):
-            if self.segment.exts[int(self.segment.ext[at])] == ext:
-                return at
-        raise KeyError(ext)
+        """The member's place in the index. `KeyError` where the record has no such field."""
+        if ext not in (fields := self.fields):
+            raise KeyError(ext)
+        return self.low + fields.index(ext)
 
 
 @dataclass(eq=False)
@@ -211,8 +186,8 @@ class ShardRows:
             raise IndexError(f"record {record} of {self.count}")
         with self._lock:
             segment = self.segments[bisect_right(self.firsts, record) - 1]
-        at = record - segment.first
-        return Row(self, record, segment, int(segment.rows[at]), int(segment.rows[at + 1]))
+        low, high = segment.index.rows[record - segment.first :][:2].tolist()
+        return Row(self, record, segment, low, high)
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the tar (inflated where it is compressed). `ChangedError` when the shard is no longer the one scanned."""
