@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import batches, whole_number
-from tarviz.runners.batch_memory import LEAST, BatchMemory
-from tarviz.runners.batch_rows import BatchRows
+from tarviz.runners.batch_memory import LEAST, BatchMemory, BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Reader, world_of
