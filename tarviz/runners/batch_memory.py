@@ -1,4 +1,4 @@
-"""Memory of batches: used again when nobody refers to it any more, its rows offered for the values that will stand there, without a copy."""
+"""Memory of batches: used again when nobody refers to it any more, its rows offered for the values to come, without a copy."""
 
 from __future__ import annotations
 
