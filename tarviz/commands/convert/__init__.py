@@ -14,9 +14,8 @@ from tarviz import engines, selection, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import from_examples, tasks
-from tarviz.commands.convert.conversion import Conversion, processes
+from tarviz.commands.convert.conversion import Conversion, digest, processes
 from tarviz.commands.convert.converted import Converted as Converted
-from tarviz.commands.convert.kept import digest
 from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress, Recipe
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression

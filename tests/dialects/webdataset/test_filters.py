@@ -14,7 +14,7 @@ import pytest
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import filters
-from tarviz.dialects.webdataset.parts.collate import default_collation_fn
+from tarviz.dialects.webdataset.filters import default_collation_fn
 from tarviz.model.errors import SchemaError, UsageError
 
 SAMPLE = {"__key__": "k", "__url__": "a.tar", "x.jpg": 1, "png": 2, "cls": 3}
