@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,9 +58,10 @@ class Service(Elsewhere):
     step: GraphStep | None = None
     schema: Structure = ()
 
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
+    @contextmanager
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The workers of the service; what is done with a record is their graph."""
-        return nullcontext(ServiceWorkers(self, pipeline))
+        yield ServiceWorkers(self, pipeline)
 
 
 def check(engine: str | Elsewhere | None, on_loss: str | None, graph: bool | None) -> bool:

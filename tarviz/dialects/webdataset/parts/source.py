@@ -33,7 +33,8 @@ def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions)
     """
     if len(urls) >= workers:
         return [(url, 0, None) for url in urls[worker::workers]]
-    counts = [len(reading.index(url, **_index_options(options))) for url in urls]
+    told = {name: getattr(options, name) for name in ("key_split", "group", "duplicates", "concatenated")}
+    counts = [len(reading.index(url, **told)) for url in urls]
     total, found, before = sum(counts), [], 0
     low, high = total * worker // workers, total * (worker + 1) // workers
     for url, count in zip(urls, counts, strict=True):
@@ -43,10 +44,6 @@ def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions)
             found.append((url, first, None if last == count else last))
         before += count
     return found
-
-
-def _index_options(options: ReadOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in ("key_split", "group", "duplicates", "concatenated")}
 
 
 @dataclass(frozen=True)
