@@ -1,0 +1,111 @@
+"""Results in the order of the tasks, whichever end first, whichever are lost; held against tasks done one after the other."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tarviz.engines import Done
+from tarviz.engines.in_order import Ended, InOrder
+
+
+class Hands(InOrder):
+    """`count` tasks at a time, of which `choose` ends one; a task is lost as often as it says, and odd ones fail."""
+
+    tries = 3
+
+    def __init__(self, count: int, choose: Any, lost: list[int]) -> None:
+        self._count, self._choose, self._left = count, choose, lost.copy()
+        self.under_way: list[int] = []
+        self.begun: list[int] = []
+        self.waiting: list[int] = []
+        self.told: list[Done] = []
+        self.heard = self.told.append
+        self.files: list[IO[bytes]] = []
+
+    def _room(self, finished: int) -> bool:
+        self.waiting.append(finished)
+        return len(self.under_way) < self._count
+
+    def _begin(self, number: int, task: Any) -> None:
+        assert number == task
+        self.under_way.append(number)
+        self.begun.append(number)
+
+    def _ended(self) -> Iterator[Ended]:
+        number = self.under_way.pop(self._choose(len(self.under_way)))
+        if self._left[number]:
+            self._left[number] -= 1
+            yield Ended(Done(number, "w", False, OSError(number), 0), lost=True)
+        elif number % 5 == 4:
+            yield Ended(Done(number, "w", False, ValueError(number), 0))
+        else:
+            yield Ended(Done(number, "w", True, -number, 0), self._file())
+
+    @contextmanager
+    def _file(self) -> Iterator[IO[bytes]]:
+        with io.BytesIO() as file:
+            self.files.append(file)
+            yield file
+
+
+def outcome(number: int, lost: int) -> Any:
+    """What becomes of a task: its result, or the kind of its error."""
+    return OSError if lost > 2 else ValueError if number % 5 == 4 else -number
+
+
+LOST = st.lists(st.sampled_from([0, 0, 0, 1, 2, 3]), max_size=12)
+
+
+@given(LOST, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_each_task_is_answered_in_its_turn(lost: list[int], count: int, random: Any) -> None:
+    hands = Hands(count, random.randrange, lost)
+    found = []
+    for value, file in hands.run(range(len(lost)), lambda number, error: (number, type(error))):
+        found.append(value[1] if isinstance(value, tuple) else value)
+        assert (file is None) == isinstance(value, tuple)
+        assert file is None or not file.closed
+
+    assert [outcome(number, each) for number, each in enumerate(lost)] == found
+    assert [1 + min(each, 2) for each in lost] == [hands.begun.count(number) for number in range(len(lost))]
+    assert sum(min(each, 2) for each in lost) == hands.lost
+    assert sorted(done.number for done in hands.told) == list(range(len(lost)))
+    assert all(file.closed for file in hands.files)
+
+
+@given(LOST, st.integers(1, 4), st.randoms(use_true_random=False))
+def test_without_an_answer_the_first_error_is_raised_after_all_before_it(lost: list[int], count: int, random: Any) -> None:
+    hands = Hands(count, random.randrange, lost)
+    outcomes = [outcome(number, each) for number, each in enumerate(lost)]
+    good = next((at for at, each in enumerate(outcomes) if isinstance(each, type)), len(lost))
+    found: list[Any] = []
+    if good == len(lost):
+        found += (value for value, _ in hands.run(range(len(lost))))
+    else:
+        with pytest.raises(outcomes[good]):
+            found.extend(value for value, _ in hands.run(range(len(lost))))
+
+    assert outcomes[:good] == found
+
+
+def test_what_is_behind_an_error_is_not_begun() -> None:
+    hands = Hands(2, lambda count: count - 1, [0] * 9)
+    found = hands.run(range(9))
+
+    assert [0, -1, -2, -3] == [next(found)[0] for _ in range(4)]
+    with pytest.raises(ValueError, match="4"):
+        next(found)
+    assert max(hands.begun) <= 5
+
+
+def test_results_that_wait_are_counted() -> None:
+    hands = Hands(2, lambda count: count - 1, [0] * 4)  # the later one ends first
+    list(hands.run(range(4)))
+
+    assert [0, 0, 0, 1, 1, 2] == hands.waiting[:6]
