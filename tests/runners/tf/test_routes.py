@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tarviz.ops import Func
+from tarviz.ops import Chain, Func
 from tarviz.pipeline import Pipeline
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.samples import write_shard
@@ -94,9 +94,8 @@ class TestElements:
             assert [batch if drop else None] == spec.shape.as_list()
 
     def test_types_and_shapes_are_those_asked_for(self, shard: str) -> None:
-        pipeline = Pipeline(
-            shard, [*Pipeline(shard, "decode(cls)").chain, Func(lambda record: {**record, "v": np.ones((2, 1))})], select=("cls", "v")
-        )
+        chain = [*Chain.of("decode(cls)"), Func(lambda record: {**record, "v": np.ones((2, 1))})]
+        pipeline = Pipeline(shard, chain, select=("cls", "v"))
         options = {"output_types": (tf.float32, None), "output_shapes": (None, (2, None))}
         for found in both(pipeline, batch=4, **options):
             assert [(4,), (3,)] == [label.shape for label, _ in found]
