@@ -28,7 +28,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.read.stream import ReadReport
 
 
 def convert(
@@ -76,7 +76,9 @@ def convert(
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
             raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="Use its with_chain, with_select.")
-        urls, chain, select, seed, read = _taken_apart(urls)
+        if urls.mix is not None:
+            raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
+        urls, chain, select, seed, read = urls.urls, urls.chain, urls.select, urls.seed, urls.options
     else:
         read = stream.with_changes(None, options)
     settings = _settings(out, compression, exists, max_shard_size)
@@ -89,7 +91,7 @@ def convert(
         work = recipe = replace(recipe, options=resolved(shards, read))
     with verb_base.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
-            Pipeline(shards, recipe.chain, select=recipe.select, seed=seed, **_read_keywords(recipe.options)).plan()
+            Pipeline(shards, recipe.chain, select=recipe.select, seed=seed)._with(options=recipe.options).plan()
         if dry_run:
             return _planned(recipe, shards, settings)
         sources = tasks.sources(shards)
@@ -100,12 +102,6 @@ def convert(
     for fault in {fault.code: fault for fault in reversed([*made.report.warnings, *made.report.skipped])}.values():
         warnings.warn(str(fault), TarvizWarning, stacklevel=2)
     return made
-
-
-def _taken_apart(pipeline: Pipeline) -> tuple[tuple[str, ...], Chain, selection.Selection, int, ReadOptions]:
-    if pipeline.mix is not None:
-        raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
-    return pipeline.urls, pipeline.chain, pipeline.select, pipeline.seed, pipeline.options
 
 
 def _settings(
@@ -142,10 +138,6 @@ def _converted(
         plan = engines.EnginePlan(count, tick=bar.add, heard=table.heard, address=address)
         work = Conversion(recipe, settings, sources, (engine, plan), table.cut)
         return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
-
-
-def _read_keywords(options: ReadOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in ReadOptions.__dataclass_fields__}
 
 
 def _manifest(recipe: AnyRecipe, sources: Sequence[tasks.ShardToConvert], settings: tasks.Settings) -> dict[str, Any]:

@@ -152,7 +152,8 @@ class Dataset(_shards.Bucket):
             if self.where:
                 raise UsageError("where= is for datasets; the files hold every record.", hint="tarviz convert --where writes what fits.")
             if not self._default and self.chain:
-                _unused(str(self.chain))
+                text = f"the files hold the records as they are; {self.chain} is not applied. Map it over the dataset read from them."
+                warnings.warn(f"W_UNUSED_CONVERSIONS {text}", TarvizWarning, stacklevel=2)
             if remote_exec or (remote_exec is None and self._remote):
                 self._tell("files are written here; tarviz.convert(engine='ray') writes them on a cluster.")
             return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, max_shard_size, num_workers)
@@ -169,11 +170,6 @@ class Dataset(_shards.Bucket):
         begun, self._transformer = self._transformer, None
         if begun is not None:
             begun.end()
-
-
-def _unused(chain: str) -> None:
-    text = f"W_UNUSED_CONVERSIONS the files hold the records as they are; {chain} is not applied. Map it over the dataset read from them."
-    warnings.warn(text, TarvizWarning, stacklevel=3)
 
 
 def _chain(conversions: Any) -> Chain:

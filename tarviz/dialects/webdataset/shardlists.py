@@ -186,10 +186,6 @@ def check_pid_is_running(pid: int) -> bool:
     return True
 
 
-def _age(path: str) -> float:
-    return os.lstat(path).st_mtime
-
-
 class DirectoryShardList(Base):
     """The shards that turn up in a folder, each taken by one reader: it bears the process's number while it is read.
 
@@ -241,7 +237,7 @@ class DirectoryShardList(Base):
                 time.sleep(self.poll)
                 continue
             try:
-                chosen = min(candidates, key=_age) if self.select == "oldest" else random.choice(candidates)
+                chosen = min(candidates, key=lambda path: os.lstat(path).st_mtime) if self.select == "oldest" else random.choice(candidates)
                 active = f"{chosen}._{os.getpid()}_"
                 os.rename(chosen, active)
             except FileNotFoundError:  # another reader was quicker

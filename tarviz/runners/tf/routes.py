@@ -160,7 +160,7 @@ class Graph(Route):
             if not drop_remainder or batch is None:
                 return through.map(quiet(lambda numbers, values: values))
             whole = through.filter(quiet(lambda numbers, values: tf.size(numbers) == batch))
-            return whole.map(quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _first(value, batch), values)))
+            return whole.map(quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _sized(value, batch), values)))
 
         made = _run(source.start, source.pull, [tf.int64, tf.float64, *_kinds(source)], then)
         return self._opened(made, batch)
@@ -278,7 +278,7 @@ def _columns(source: PipelineSource, kinds: list[Any], pick: Callable[..., Any],
     return found.prefetch(_AHEAD)
 
 
-def _first(value: Any, size: int) -> Any:
+def _sized(value: Any, size: int) -> Any:
     return tf.ensure_shape(value, [size, *value.shape[1:]])
 
 

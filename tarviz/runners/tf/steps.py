@@ -186,11 +186,6 @@ def has_lists(schema: Structure) -> bool:
     return any(isinstance(part, Listed) for part in leaves(schema))
 
 
-def _values_picked(schema: Structure, select: Selection) -> bool:
-    """Whether Python has to pick the values: no tensor holds a JSON tree, and lists travel as strings."""
-    return has_lists(schema) or any(isinstance(leaf, SelectJSON) for leaf in select.leaves())
-
-
 def _alternatives(ext: str, asked: list[tuple[str, ...]], single: frozenset[str]) -> tuple[str, ...]:
     """The names that `ext` goes by with everybody who asks for it; itself alone where somebody asks for one of them (`single`: by name)."""
     groups = {names for names in asked if ext in names}
@@ -215,7 +210,8 @@ def steps(
     wanted = select.needs()
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
-    picking = _values_picked(schema, select) or not solid[-1]
+    # Python has to pick the values where there is a JSON tree, which no tensor holds, or a list, which travels as strings.
+    picking = has_lists(schema) or any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
     _check_all(schema)
     python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:
@@ -244,7 +240,8 @@ def _on_fields(part: Chain, draws: slice, found: list[Schema], before: Schema, a
 
     A field that nobody selects (a decoded JSON tree) is not computed, and has no type that a tensor could be of.
     """
-    names = _touched(part, found)
+    touched = (op.touched(schema) for op, schema in zip(part, found, strict=False) if isinstance(op, FieldOp))
+    names = list(dict.fromkeys(name for names in touched for name in names))
     takes = Schema({name: found[0][name] for name in names if name in before})
     return GraphStep(part, draws, True, takes, tuple((name, found[-1][name]) for name in names if name in after))
 
@@ -280,11 +277,6 @@ def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]], *
 
 def _live(schema: Schema, needs: frozenset[str] | None) -> Schema:
     return schema if needs is None else Schema({name: feature for name, feature in schema.items() if name in needs})
-
-
-def _touched(part: Chain, schemas: list[Schema]) -> list[str]:
-    touched = (op.touched(schema) for op, schema in zip(part, schemas, strict=False) if isinstance(op, FieldOp))
-    return list(dict.fromkeys(name for names in touched for name in names))
 
 
 def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], ...]:
