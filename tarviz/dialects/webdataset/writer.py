@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.formats.tenbin import encode_buffer
 from tarviz.formats.tfrecord import Writable
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizWarning, UsageError
 from tarviz.model.types import URL, Buffer, to_bytes
@@ -191,9 +192,7 @@ def mp_dumps(data: Any) -> bytes:
 
 def tenbin_dumps(data: Any) -> bytes:
     """An array, or a list of arrays, as a `ten` field."""
-    from tarviz.dialects.webdataset import tenbin
-
-    return tenbin.encode_buffer(data if isinstance(data, list) else [data])
+    return encode_buffer(data if isinstance(data, list) else [data])
 
 
 # By extension; a function that is put here writes the fields of its extension from then on, as with webdataset.
