@@ -100,6 +100,7 @@ class RayHere:
     made: list[Any] = field(default_factory=list)  # what each is known by
     ended: list[Any] = field(default_factory=list)  # numbers of those that were cancelled or killed
     most: int = 0  # outcomes that were waited for at a time
+    first: bool = False  # which of several is done: the first, or else the last
 
     exceptions = SimpleNamespace(RayError=RayError, RayTaskError=RayTaskError, TaskCancelledError=TaskCancelledError)
     cloudpickle = pickle
@@ -125,12 +126,13 @@ class RayHere:
         return reference.value
 
     def wait(self, given: list[Any], num_returns: int = 1, timeout: float | None = None, fetch_local: bool = True) -> tuple[list[Any], Any]:
-        """What is ready, the last first. An outcome is so when somebody waits for it as long as it takes."""
+        """What is ready. An outcome is so when somebody waits for it as long as it takes."""
         self.most = max(self.most, len(given))
-        for each in reversed(given):
+        turns = given if self.first else given[::-1]
+        for each in turns:
             if isinstance(each, Reference) and self._due(each, given if timeout is None else []):
                 each.settle()
-        ready = [each for each in reversed(given) if (each.done if isinstance(each, Reference) else self.number(each) not in self.busy)]
+        ready = [each for each in turns if (each.done if isinstance(each, Reference) else self.number(each) not in self.busy)]
         return ready[:num_returns], None
 
     def _due(self, each: Reference, given: list[Any]) -> bool:

@@ -36,22 +36,14 @@ class TestOrder:
     @KINDS
     @pytest.mark.parametrize("count", [None, 1, 3])
     def test_parts_come_task_after_task(self, ray: RayHere, kind: type[Streams], count: int | None) -> None:
-        taken: list[str] = []
-        under_way: list[int] = []
-        ended: list[int] = []
-
-        def given() -> Iterator[Any]:
-            for task in TASKS:
-                under_way.append(len(under_way) - len(ended) + 1)
-                yield task
-
+        tasks = iter(TASKS)
         with kind(parts, EnginePlan(count)) as streams:
-            for part in streams.run(given()):
-                taken.append(part)
-                ended[:] = [at for at in range(4) if part[0] > TASKS[at][0]]
+            run = streams.run(tasks)
+            first = next(run)
+            assert (count or ray.processors) == len(ray.begun)  # the others are not taken yet
+            taken = [first, *run]
 
         assert texts(*TASKS) == taken
-        assert (count or ray.processors) >= max(under_way)
         assert [(0, 1)] * 4 == ray.begun
 
     def test_as_they_come_those_that_are_ready_go_first(self, ray: RayHere) -> None:
@@ -103,8 +95,8 @@ class TestProcessors:
             assert texts(("a", 2), ("b", 1)) == list(streams.run([("a", 2), ("b", 1)]))
             assert 0 == streams.lost
 
-        assert [(0, 1), (0, 0), (0, 1)] == ray.begun
-        assert (0, True) == ray.ended[0] if kind is Streams else 0 == ray.ended[0]
+        assert [(0, 1), (0, 0), (0, 1 if kind is Streams else 0)] == ray.begun  # an actor is what it was begun as
+        assert ((0, True) if kind is Streams else 0) == ray.ended[0]
 
     def test_one_that_has_begun_is_waited_for(self, ray: RayHere) -> None:
         with Streams(parts, EnginePlan(1)) as streams:
