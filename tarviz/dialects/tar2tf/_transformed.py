@@ -8,7 +8,6 @@ the fields, or the error of one that an op refused. The last one, without fields
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any, cast
@@ -109,7 +108,7 @@ def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
     count = 0
     try:
         # Any length will do: memory grows with what comes, not with what is promised.
-        for data in tfrecord.read(cast("ByteSource", stream), compression=None, max_record_bytes=sys.maxsize):
+        for data in tfrecord.read(cast("ByteSource", stream), compression=None, max_record_bytes=int(1e17)):
             found = example.decode(data)
             (said,) = found[_HEAD]
             head = json.loads(bytes(said))  # type: ignore[arg-type]

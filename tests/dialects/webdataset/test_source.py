@@ -97,6 +97,7 @@ class TestProgress:
         assert (12, 4) == (progress.report.records, progress.report.shards)
 
 
+@pytest.mark.filterwarnings("ignore:W_EMPTY")
 class TestMissing:
     def test_a_shard_that_is_not_there_is_one_for_the_handler(self, source: Source, tmp_path: Path) -> None:
         urls = (source.urls[0], f"{tmp_path}/none-{{0..1}}.tar", source.urls[1])
