@@ -76,9 +76,10 @@ def convert(
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
             raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="Use its with_chain, with_select.")
-        if urls.mix is not None:
+        given = urls
+        if given.mix is not None:
             raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
-        urls, chain, select, seed, read = urls.urls, urls.chain, urls.select, urls.seed, urls.options
+        urls, chain, select, seed, read = given.urls, given.chain, given.select, given.seed, given.options
     else:
         read = stream.with_changes(None, options)
     settings = _settings(out, compression, exists, max_shard_size)

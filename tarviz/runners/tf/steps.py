@@ -186,6 +186,11 @@ def has_lists(schema: Structure) -> bool:
     return any(isinstance(part, Listed) for part in leaves(schema))
 
 
+def _values_picked(schema: Structure, select: Selection) -> bool:
+    """Whether Python has to pick the values: no tensor holds a JSON tree, and lists travel as strings."""
+    return has_lists(schema) or any(isinstance(leaf, SelectJSON) for leaf in select.leaves())
+
+
 def _alternatives(ext: str, asked: list[tuple[str, ...]], single: frozenset[str]) -> tuple[str, ...]:
     """The names that `ext` goes by with everybody who asks for it; itself alone where somebody asks for one of them (`single`: by name)."""
     groups = {names for names in asked if ext in names}
@@ -210,8 +215,7 @@ def steps(
     wanted = select.needs()
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
-    # Python has to pick the values where there is a JSON tree, which no tensor holds, or a list, which travels as strings.
-    picking = has_lists(schema) or any(isinstance(leaf, SelectJSON) for leaf in select.leaves()) or not solid[-1]
+    picking = _values_picked(schema, select) or not solid[-1]
     _check_all(schema)
     python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:

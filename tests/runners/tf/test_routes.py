@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from tarviz import engines
+from tarviz.model.errors import SchemaError
 from tarviz.ops import Chain, Func
 from tarviz.pipeline import Pipeline
 from tarviz.runners.elsewhere import Elsewhere
@@ -116,3 +121,48 @@ class TestElements:
 
             assert [4, 3] == [len(labels) for _, labels in found]
             assert expected == [pair for pictures, labels in found for pair in zip(pictures.tolist(), labels.tolist(), strict=True)]
+
+
+class TestEngine:
+    """An engine that does its tasks in this process, one after the other."""
+
+    @pytest.fixture(autouse=True)
+    def here(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        @contextmanager
+        def stream(_name: str, job: engines.Yielding, _plan: engines.EnginePlan) -> Iterator[SimpleNamespace]:
+            yield SimpleNamespace(run=lambda tasks, ordered: (part for task in tasks for part in job(task)))
+
+        monkeypatch.setattr(engines, "stream", stream)
+
+    @pytest.mark.parametrize("select", [("cls", {"k": "__key__", "picture": "tiny.jpg"}), "cls", None], ids=["several", "one", "all"])
+    @pytest.mark.parametrize("options", [{}, {"batch": 3}, {"batch": 3, "drop_remainder": True}, {"batch": 2, "shuffle": 5}], ids=str)
+    def test_tensors_are_those_of_threads(self, shard: str, select: Any, options: dict[str, Any]) -> None:
+        pipeline = Pipeline(shard, "decode(cls)|decode(tiny.jpg)", select=select)
+        here, away = pipeline.tf(graph=False, **options), pipeline.tf(engine=Elsewhere("ray"), **options)
+
+        assert here.element_spec == away.element_spec
+        tf.nest.map_structure(np.testing.assert_array_equal, list(here.as_numpy_iterator()), list(away.as_numpy_iterator()))
+        assert here.report.records == away.report.records == 7
+
+    @pytest.mark.parametrize("shuffle", [0, 4])
+    def test_a_state_goes_on_behind_any_batch(self, shard: str, shuffle: int) -> None:
+        def dataset() -> Any:
+            return Pipeline(shard, "decode(cls)", select="cls").tf(engine=Elsewhere("ray"), batch=2, shuffle=shuffle)
+
+        expected = [batch.numpy().tolist() for batch in dataset()]
+        for taken in range(1, 4):
+            run, again = dataset(), dataset()
+            values = iter(run)
+            first = [next(values).numpy().tolist() for _ in range(taken)]
+            again.load_state_dict(run.state_dict())
+
+            assert expected == first + [batch.numpy().tolist() for batch in again]
+
+    def test_what_does_not_fit_names_its_record(self, shard: str) -> None:
+        def odd(record: dict[str, Any]) -> dict[str, Any]:
+            return {"n": "text" if record["__key__"] == "k5" else 1}
+
+        place = Elsewhere("ray")
+        with pytest.raises(SchemaError, match="the field 'n' is str") as caught:
+            list(Pipeline(shard, [Func(odd)], select="n").tf(engine=place, batch=2))
+        assert ("k5", shard) == (caught.value.key, caught.value.shard)
