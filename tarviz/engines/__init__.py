@@ -9,10 +9,9 @@ A file that a task's result comes with, and all that an engine started, is gone 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
-from types import TracebackType
-from typing import IO, Any, Protocol, Self, cast
+from typing import IO, Any, Protocol, cast
 
 from tarviz.model import plugins
 from tarviz.model.errors import MissingPackageError, SchemaError, TarvizError, UsageError, redact
@@ -60,7 +59,7 @@ class EnginePlan:
     address: str | None = None
 
 
-class Engine(Protocol):
+class Engine(AbstractContextManager["Engine"], Protocol):
     """A context manager that runs tasks."""
 
     @property
@@ -76,12 +75,8 @@ class Engine(Protocol):
         """
         ...
 
-    def __enter__(self) -> Self: ...
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
-
-
-class Streams(Protocol):
+class Streams(AbstractContextManager["Streams"], Protocol):
     """A context manager that runs tasks which yield. `lost` counts those that were begun again."""
 
     lost: int
@@ -94,10 +89,6 @@ class Streams(Protocol):
         copies them.
         """
         ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None: ...
 
 
 def stream(name: str, job: Yielding, plan: EnginePlan) -> Streams:

@@ -41,41 +41,11 @@ if TYPE_CHECKING:
 
 SUPPORT = ("base", "chain_text", "chains", "joints", "random_draws", "values")  # what ops are built with, not ops
 
-__all__ = [
-    "Augment",
-    "Carry",
-    "CenterCrop",
-    "Chain",
-    "Clip",
-    "Convert",
-    "Decode",
-    "Draw",
-    "Drop",
-    "Encode",
-    "FieldOp",
-    "Flip",
-    "Func",
-    "Keep",
-    "LogMel",
-    "MixDown",
-    "Normalize",
-    "Op",
-    "RandomClip",
-    "RandomCrop",
-    "RecordOp",
-    "Rename",
-    "Resize",
-    "Rotate",
-    "Select",
-    "SelectDict",
-    "SelectJSON",
-    "SelectList",
-    "Spectrogram",
-    "Step",
-    "draws",
-    "parse_chain",
-    "unpack",
-]
+__all__ = [  # ops are imported on first use
+    "Augment", "Carry", "CenterCrop", "Chain", "Clip", "Convert", "Decode", "Draw", "Drop", "Encode", "FieldOp", "Flip", "Func", "Keep",
+    "LogMel", "MixDown", "Normalize", "Op", "RandomClip", "RandomCrop", "RecordOp", "Rename", "Resize", "Rotate", "Select", "SelectDict",
+    "SelectJSON", "SelectList", "Spectrogram", "Step", "draws", "parse_chain", "unpack",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

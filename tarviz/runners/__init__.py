@@ -6,6 +6,5 @@ The engine is imported in its file only.
 """
 
 SUPPORT = (  # what runners are built with, not runners
-    "ahead", "arguments", "batch_memory", "batch_rows", "elsewhere", "plans", "ray_shards", "shares", "shuffle_buffer", "stage_timer",
-    "walk",
+    "ahead", "arguments", "batch_memory", "elsewhere", "plans", "shares", "shuffle_buffer", "stage_timer", "walk",
 )  # fmt: skip

@@ -18,6 +18,13 @@ def whole_number(name: str, value: Any, least: int = 0) -> None:
         raise UsageError(f"{name}={value!r} is not a whole number from {least} on.")
 
 
+def whole_numbers(least: int = 0, /, **values: Any) -> None:
+    """The same of several arguments, of which None says nothing."""
+    for name, value in values.items():
+        if value is not None:
+            whole_number(name, value, least)
+
+
 def batches(records: int, size: int | None, drop_remainder: bool) -> int:
     """Steps that so many records make in batches of `size` (None: one by one), with or without a last one that is not full.
 

@@ -1,12 +1,15 @@
-"""Memory of batches: used again when nobody refers to it any more, and offered to the chain for what it makes."""
+"""Memory of batches: used again when nobody refers to it any more, its rows offered for the values to come, without a copy."""
 
 from __future__ import annotations
 
 import math
+import operator
 import weakref
 from collections import deque
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -15,6 +18,9 @@ ALIGNED = 64  # bytes; TensorFlow takes over a NumPy buffer, without a copy, onl
 LEAST = 1 << 20  # bytes; less is what malloc keeps anyhow
 _SPARE = 6  # pieces that wait to be used again, …
 _IDLE = 256 << 20  # … and bytes of those of one size, unless it is one
+_OFFERED = 4096  # bytes of a value; less is copied as quickly as a row is offered
+
+Room: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 def aligned(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
@@ -83,3 +89,63 @@ def _give(memory: weakref.ref[BatchMemory], raw: NDArray[np.uint8]) -> None:
     found = memory()
     if found is not None:
         found.give(raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Offers:
+    """Memory for the values of some records in a row, by field (`Chain.run`), and whom to tell what a record became that had none."""
+
+    rooms: list[Room]
+    saw: Callable[[Mapping[str, Any]], None]
+
+
+class BatchRows:
+    """The rows of the batches of one iteration, of `size` records each. Arrays of `fields` are taken to be as the first one was.
+
+    A value that does not stand where it was offered room (it has another shape, or one before it was left out) is copied.
+    """
+
+    def __init__(self, size: int, fields: frozenset[str], memory: BatchMemory) -> None:
+        self._size = size
+        self._fields = fields
+        self._memory = memory
+        self._seen: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+        self._next = 0  # the record that is offered room next
+        self._columns: deque[dict[str, tuple[NDArray[Any], list[NDArray[Any]]]]] = deque()  # with their rows, of batches to be made
+
+    def _saw(self, record: Mapping[str, Any]) -> None:
+        """Any thread may say what a record became."""
+        if not self._seen:
+            found = {name: record[name] for name in self._fields & record.keys() if isinstance(record[name], np.ndarray)}
+            self._seen = {name: (value.shape, value.dtype) for name, value in found.items() if value.nbytes >= _OFFERED}
+
+    def offers(self, count: int) -> Offers | None:
+        """Room for the next `count` records."""
+        if not self._fields:
+            return None
+        rooms: list[Room] = []
+        for _ in range(count):
+            row = self._next % self._size
+            if row == 0:
+                columns = {name: self._memory.empty((self._size, *shape), dtype) for name, (shape, dtype) in self._seen.items()}
+                self._columns.append({name: (column, list(column)) for name, column in columns.items()})
+            rooms.append({name: rows[row] for name, (_, rows) in self._columns[-1].items()})
+            self._next += 1
+        return Offers(rooms, self._saw)
+
+    def leave_out(self) -> None:
+        """A record has no value: those behind it move up, and are offered no room any more."""
+        self._fields = frozenset()
+        self._columns.clear()
+
+    def begin(self) -> Callable[[list[Any]], NDArray[Any] | None]:
+        """For the next batch: a function that gives the array whose first rows the values are, or None where they are no rows."""
+        columns = self._columns.popleft() if self._columns else {}
+
+        def whole(values: list[Any]) -> NDArray[Any] | None:
+            for column, rows in columns.values():
+                if values[0] is rows[0] and all(map(operator.is_, values, rows)):
+                    return column[: len(values)]
+            return None
+
+        return whole

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.arguments import batches, whole_number
-from tarviz.runners.batch_memory import LEAST, BatchMemory
-from tarviz.runners.batch_rows import BatchRows
+from tarviz.runners.arguments import batches, whole_numbers
+from tarviz.runners.batch_memory import LEAST, BatchMemory, BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
 from tarviz.runners.shares import Reader, world_of
@@ -63,15 +62,8 @@ class Eager(Walk, Iterable[Any]):
         address: str | None = None,
         send_functions: bool = False,
     ) -> None:
-        for name, value, least in (
-            ("batch", batch, 1),
-            ("shuffle", shuffle, 0),
-            ("repeat", repeat, 0),
-            ("num_workers", num_workers, 0),
-            ("epoch", epoch, 0),
-        ):
-            if value is not None:
-                whole_number(name, value, least)
+        whole_numbers(1, batch=batch)
+        whole_numbers(shuffle=shuffle, repeat=repeat, num_workers=num_workers, epoch=epoch)
         away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
         if away is not None:
             away = replace(away, keeps=batch is None or (shuffle or 0) > 1)
@@ -110,8 +102,7 @@ class Eager(Walk, Iterable[Any]):
 
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each `iter` to this epoch; None lets every `iter` go on to a new one again."""
-        if epoch is not None:
-            whole_number("epoch", epoch)
+        whole_numbers(epoch=epoch)
         if epoch is None and self._pinned:
             self.epoch += self.repeat or 1
         self._pinned = epoch is not None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeAlias
 
@@ -22,7 +22,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.indexed import usable_index
 from tarviz.read.stream import ReadReport
-from tarviz.runners.arguments import whole_number
+from tarviz.runners.arguments import whole_numbers
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece, trusted
 from tarviz.stores import Stat
@@ -97,14 +97,12 @@ class Elsewhere:
     fit: Callable[[Mapping[str, Any], Any], Any] | None = field(default=None, compare=False)
     """What is made here of a value: `fit(places, value)`; a `TarvizError` of it is the record's."""
 
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
-        """The engine at work for this pipeline."""
-        return self._begun(_Job(pipeline, stops, work))
-
     @contextmanager
-    def _begun(self, job: _Job) -> Iterator[Workers]:
-        with engines.stream(self.engine, job, engines.EnginePlan(self.count, address=self.address)) as streams:
-            yield Workers(self, job.pipeline, streams)
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
+        """The engine at work for this pipeline."""
+        plan = engines.EnginePlan(self.count, address=self.address)
+        with engines.stream(self.engine, _Job(pipeline, stops, work), plan) as streams:
+            yield Workers(self, pipeline, streams)
 
 
 class RowSource(Protocol):
@@ -137,8 +135,7 @@ def elsewhere(
         return None
     if engine == "tf-service":
         raise UsageError("a tf.data service feeds Pipeline.tf() alone.", hint="engine='ray' feeds every runner.")
-    if count is not None:
-        whole_number("num_workers", count)
+    whole_numbers(num_workers=count)
     engines.check_streams(engine, address)
     sendable(pipeline, send_functions=send_functions)
     return Elsewhere(engine, address, count or None, ordered)

@@ -3,16 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Any, Unpack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Unpack
 
-from tarviz.model.errors import MissingPackageError, UsageError
+import numpy as np
+from numpy.typing import NDArray
+
+from tarviz import stores
+from tarviz.engines.ray.joining import home
+from tarviz.engines.ray.worker import Home, settle
+from tarviz.model.errors import MissingPackageError, SchemaError, TarvizError, UsageError
+from tarviz.model.types import Block
 from tarviz.ops.chains import Chainable
 from tarviz.pipeline import Pipeline
+from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.keywords import ReadKeywords
-from tarviz.runners.elsewhere import sendable
-from tarviz.runners.ray_shards import source
+from tarviz.read.stream import ReadReport
+from tarviz.runners.elsewhere import Row, sendable
+from tarviz.runners.shares import Piece, cut, lengths, shards
+from tarviz.runners.walk import work
 from tarviz.selection import SelectAll
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_WIDE = (1 << 31) - 1  # bytes that a column of Arrow's smaller kind holds
+_TASK = 16 << 20, 128 << 20  # bytes of a task, at least and at most, where nobody said how many blocks there are to be
+_TABLE = 32 << 20  # bytes of tables that are given together: each costs Ray Data some milliseconds
 
 
 def read_ray(
@@ -65,5 +84,184 @@ def run(
     if not ray.is_initialized():
         ray.init()
     processors = int(ray.cluster_resources().get("CPU", 1))
-    shards, blocks = source(pipeline, epoch, override_num_blocks, processors)
-    return ray_data.read_datasource(shards, override_num_blocks=blocks, concurrency=concurrency)
+    made, blocks = source(pipeline, epoch, override_num_blocks, processors)
+    return ray_data.read_datasource(made, override_num_blocks=blocks, concurrency=concurrency)
+
+
+def source(pipeline: Pipeline, epoch: int, blocks: int | None, processors: int) -> tuple[Any, int]:
+    """The shards of a pipeline as a `Datasource` of Ray Data, and how many blocks it is to make.
+
+    Those asked for (`blocks`), else one for each shard: left to itself, Ray Data cuts what a task has read into 200 blocks and more,
+    which takes as long as to read it. Shards that are in the cache's index are cut where they are large, or fewer than suffice for
+    the processors.
+    """
+    from ray.data.block import BlockMetadata
+    from ray.data.datasource import Datasource, ReadTask
+
+    pieces = shards(pipeline)
+    sizes = [stores.of(piece.url).stat(piece.url).size for piece in pieces]
+    total = sum(size or 0 for size in sizes)
+    wanted = blocks or max(total // _TASK[1], min(2 * processors, total // _TASK[0]))
+    parts = _parts(pipeline, pieces, wanted, build=blocks is not None)
+
+    class Shards(Datasource):  # type: ignore[misc]
+        def get_name(self) -> str:
+            return "Tarviz"
+
+        def estimate_inmemory_data_size(self) -> int | None:
+            return None if None in sizes else total
+
+        def get_read_tasks(self, parallelism: int, per_task_row_limit: int | None = None, data_context: Any = None) -> list[Any]:
+            limit = {} if per_task_row_limit is None else {"per_task_row_limit": per_task_row_limit}
+            settings = home()
+            return [ReadTask(_Read(pipeline, part, epoch, settings), about(part), **limit) for part in parts]
+
+    def about(part: list[Piece]) -> Any:
+        return BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(piece.url for piece in part))
+
+    return Shards(), blocks or len(parts)
+
+
+def _parts(pipeline: Pipeline, whole: list[Piece], wanted: int, *, build: bool) -> list[list[Piece]]:
+    """What each task reads: a shard, or, where more tasks than shards are wanted, a range of the records, by the index (made if `build`);
+    where fewer are, several shards."""
+    counts = lengths(whole, pipeline.options, build=build) if len(whole) < wanted else None
+    if counts is not None:
+        total, many = sum(counts), max(1, min(wanted, sum(counts)))
+        return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
+    many = max(1, min(wanted, len(whole))) if build else len(whole)
+    return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What one task of Ray reads."""
+
+    pipeline: Pipeline
+    pieces: list[Piece]
+    epoch: int
+    settings: Home
+
+    def __call__(self) -> Iterator[pa.Table]:
+        settle(self.settings)
+        report = ReadReport()
+        yield from _together(table for piece in self.pieces for table in self._tables(piece, report))
+        report.tell_skipped()
+
+    def _tables(self, piece: Piece, report: ReadReport) -> Iterator[pa.Table]:
+        options = self.pipeline.options
+        if not self.pipeline.chain and piece.only is None and options.on_error == "raise":
+            with closing(indexed_blocks(piece.url, options, report, piece.start, piece.stop)) as blocks:
+                yield from (table_of(block) for block in blocks if len(block))
+            return
+        with closing(work(self.pipeline, piece, self.epoch, report, options.on_error == "raise")) as found:
+            for rows in found:
+                values = list(_values(rows, report, skip=options.on_error == "skip"))
+                if values:
+                    yield _table(values)
+
+
+def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The same rows in few tables of many chunks; nothing is copied. What a later table lacks, or has beside, is null in the others."""
+
+    held: list[pa.Table] = []
+    size = 0
+    for table in tables:
+        held.append(table)
+        size += table.nbytes
+        if size >= _TABLE:
+            yield from _joined(held)
+            held, size = [], 0
+    if held:
+        yield from _joined(held)
+
+
+def _joined(tables: list[pa.Table]) -> list[pa.Table]:
+    """Tables as one; as they are where Arrow has no type for both: arrays of one shape here, of several there."""
+    import pyarrow as pa
+
+    try:
+        return [pa.concat_tables(tables, promote_options="permissive")]
+    except (pa.ArrowTypeError, pa.ArrowInvalid):
+        return tables
+
+
+def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapping[str, Any]]:
+    for row in rows:
+        if not isinstance(row.value, TarvizError):
+            yield row.value
+        elif skip:
+            report.add(row.value.fault, skipped=True)
+        else:
+            raise row.value
+
+
+def _table(values: list[Mapping[str, Any]]) -> pa.Table:
+    """Records after a chain as a table, whose rows are the records again: a field that a record lacks is null."""
+    import pyarrow as pa
+
+    names = dict.fromkeys(name for value in values for name in value)
+    return pa.table({name: _held(name, values) for name in names})
+
+
+def _held(name: str, records: list[Mapping[str, Any]]) -> Any:
+    """A field of records as Arrow holds it with nothing lost: text, bytes and numbers of one type as its own, arrays of one dtype and
+    rank as Ray's tensors, all else (trees, tables, lists: a struct of Arrow would fill in names and turn 1 into 1.0) as Python objects."""
+    import pyarrow as pa
+    from ray.data.extensions.object_extension import ArrowPythonObjectArray
+    from ray.data.extensions.tensor_extension import ArrowTensorArray
+
+    values: list[Any] = [record.get(name) for record in records]
+    kinds = {type(value) for value in values if value is not None}
+    forms = {(value.dtype, value.ndim) if isinstance(value, np.ndarray | np.generic) else (None, 0) for value in values}
+    dtype, _ = next(iter(forms))
+    if len(forms) == 1 and dtype is not None and dtype.kind in "biuf" and dtype.isnative:
+        if len({value.shape for value in values}) == 1:
+            return ArrowTensorArray.from_numpy(np.stack(values))
+        ragged = np.empty(len(values), object)
+        for at, value in enumerate(values):
+            ragged[at] = value
+        return ArrowTensorArray.from_numpy(ragged)
+    if len(kinds) <= 1 and kinds <= {str, bytes, bool, int, float}:
+        with suppress(pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
+            return pa.array(values)
+    try:
+        return ArrowPythonObjectArray.from_objects(values)
+    except TypeError as error:
+        raise SchemaError(
+            f"{name} gives {', '.join(sorted(kind.__name__ for kind in kinds))} that Python cannot pickle: Ray Data cannot hold it.",
+            hint=f"drop({name}), or make plain values of it with Func at the end of the chain.",
+        ) from error
+
+
+def table_of(block: Block) -> pa.Table:
+    """The records of a block as an Arrow table: `__key__` as text, fields as binary, null where a record has none."""
+    import pyarrow as pa
+
+    columns: dict[str, Any] = {"__key__": pa.array([key.decode("utf-8", "backslashreplace") for key in block.keys[:]], pa.string())}
+    if (fields := block.fields) is not None:
+        for at, name in enumerate(fields):
+            columns[name] = _column(block, block.rows[:-1] + at)
+        return pa.table(columns)
+    record = np.repeat(np.arange(len(block)), np.diff(block.rows))
+    for code in dict.fromkeys(block.ext.tolist()):
+        members = np.full(len(block), -1, np.int64)
+        mine = np.flatnonzero(block.ext == code)[::-1]
+        members[record[mine]] = mine  # of a field that comes twice the first
+        columns[block.exts[code]] = _column(block, members)
+    return pa.table(columns)
+
+
+def _column(block: Block, members: NDArray[np.int64]) -> Any:
+    """The payloads of members as one column; -1 is null."""
+    import pyarrow as pa
+
+    there = members >= 0
+    size = np.where(there, block.size[members], 0)
+    ends = np.concatenate([[0], np.cumsum(size)])
+    begin = block.offset[members].tolist()
+    data = block.data
+    payload = b"".join([data[low : low + length] for low, length in zip(begin, size.tolist(), strict=True)])
+    kind, width = (pa.binary(), np.int32) if len(payload) <= _WIDE else (pa.large_binary(), np.int64)
+    nulls = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(members), [nulls, pa.py_buffer(ends.astype(width)), pa.py_buffer(payload)])

@@ -19,7 +19,7 @@ from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.picked import picked
 from tarviz.read.read_ahead import taken
 from tarviz.read.stream import ReadReport
-from tarviz.runners.batch_rows import BatchRows, Offers
+from tarviz.runners.batch_memory import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
 from tarviz.runners.plans import Position, ReaderPlan, Trail
 from tarviz.runners.shares import TURN, Piece, trusted

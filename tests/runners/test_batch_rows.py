@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 
 from tarviz.pipeline import Pipeline
-from tarviz.runners.batch_memory import BatchMemory
-from tarviz.runners.batch_rows import BatchRows
+from tarviz.runners.batch_memory import BatchMemory, BatchRows
 from tarviz.runners.eager import Eager
 from tarviz.samples import write_shard
 

@@ -15,6 +15,7 @@ from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.runners.plans import (
+    Mixed,
     Position,
     ReaderPlan,
     Resumed,
@@ -125,6 +126,13 @@ def test_a_record_is_found_by_its_place_among_pieces() -> None:
     pieces = [Piece(URL("a.tar"), start=2), Piece(URL("b.tar")), Piece(URL("c.tar"), only=(4, 7))]
 
     assert [(0, 2), (0, 3), (2, 4), (2, 7), (3, 0)] == [located(pieces, [2, 0, 2], place) for place in range(5)]
+
+
+def test_of_a_pass_without_records_nothing_is_left(pipeline: Pipeline) -> None:
+    mixed = Mixed.of(ReaderPlan(pipeline, Reader()), 0, 0, [Piece(URL("a.tar"))], [0])
+
+    assert [] == mixed.left(0)
+    assert [0] == mixed.opened(0)
 
 
 class TestRemaining:

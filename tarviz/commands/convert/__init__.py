@@ -14,9 +14,8 @@ from tarviz import engines, selection, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import from_examples, tasks
-from tarviz.commands.convert.conversion import Conversion, processes
+from tarviz.commands.convert.conversion import Conversion, digest, processes
 from tarviz.commands.convert.converted import Converted as Converted
-from tarviz.commands.convert.kept import digest
 from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress, Recipe
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
@@ -29,7 +28,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.read.stream import ReadReport
 
 
 def convert(
@@ -77,7 +76,10 @@ def convert(
     if isinstance(urls, Pipeline):
         if chain is not None or select is not None or options:
             raise UsageError("a Pipeline brings chain, selection and reading options of its own.", hint="Use its with_chain, with_select.")
-        urls, chain, select, seed, read = _taken_apart(urls)
+        given = urls
+        if given.mix is not None:
+            raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
+        urls, chain, select, seed, read = given.urls, given.chain, given.select, given.seed, given.options
     else:
         read = stream.with_changes(None, options)
     settings = _settings(out, compression, exists, max_shard_size)
@@ -90,7 +92,7 @@ def convert(
         work = recipe = replace(recipe, options=resolved(shards, read))
     with verb_base.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
-            Pipeline(shards, recipe.chain, select=recipe.select, seed=seed, **_read_keywords(recipe.options)).plan()
+            Pipeline(shards, recipe.chain, select=recipe.select, seed=seed)._with(options=recipe.options).plan()
         if dry_run:
             return _planned(recipe, shards, settings)
         sources = tasks.sources(shards)
@@ -101,12 +103,6 @@ def convert(
     for fault in {fault.code: fault for fault in reversed([*made.report.warnings, *made.report.skipped])}.values():
         warnings.warn(str(fault), TarvizWarning, stacklevel=2)
     return made
-
-
-def _taken_apart(pipeline: Pipeline) -> tuple[tuple[str, ...], Chain, selection.Selection, int, ReadOptions]:
-    if pipeline.mix is not None:
-        raise UsageError("a mix of sources is drawn anew in each epoch, and is not converted.", hint="Convert Pipeline(urls) of each.")
-    return pipeline.urls, pipeline.chain, pipeline.select, pipeline.seed, pipeline.options
 
 
 def _settings(
@@ -143,10 +139,6 @@ def _converted(
         plan = engines.EnginePlan(count, tick=bar.add, heard=table.heard, address=address)
         work = Conversion(recipe, settings, sources, (engine, plan), table.cut)
         return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
-
-
-def _read_keywords(options: ReadOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in ReadOptions.__dataclass_fields__}
 
 
 def _manifest(recipe: AnyRecipe, sources: Sequence[tasks.ShardToConvert], settings: tasks.Settings) -> dict[str, Any]:

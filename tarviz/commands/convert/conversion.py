@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 from tarviz import engines, stores
 from tarviz.commands.convert import ranges, tasks
-from tarviz.commands.convert.kept import kept_each, kept_sequence
 from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.processors import processors
-from tarviz.outputs import Inputs, Names, Outputs, Written, proof, refuse_existing
+from tarviz.model.types import URL
+from tarviz.outputs import Inputs, Names, Outputs, Written, proof, proven, read_manifest, refuse_existing
 from tarviz.read.stream import ReadReport
+
+_READ_AT_ONCE = 8  # outputs: each holds 4 MiB of memory
 
 
 def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], names: Names, engine: str) -> int | None:
@@ -201,3 +206,64 @@ def _folder(names: Names) -> str:
     except OSError:
         return tempfile.gettempdir()  # the store says why, in its own words
     return folder
+
+
+def digest(entries: Sequence[Mapping[str, Any]]) -> str:
+    """A name for a list of inputs as they are now."""
+    return hashlib.sha256(json.dumps(list(entries), sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def kept_each(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> dict[int, Written]:
+    """Source number → its output, where manifest and bytes prove that it need not be made again."""
+
+    def of(source: tasks.ShardToConvert) -> Written | None:
+        url = settings.names.at(source.number)
+        manifest = _manifest(url, settings)
+        parts = manifest.get("sources", []) if manifest else []
+        return proven(url, manifest) if manifest and len(parts) == 1 and _same(parts[0], source.entry) else None
+
+    with ThreadPoolExecutor(_READ_AT_ONCE, "tarviz-kept") as pool:
+        found = pool.map(of, sources)
+        return {source.number: written for source, written in zip(sources, found, strict=True) if written}
+
+
+def kept_sequence(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> tuple[list[Written], int, int]:
+    """The outputs from the first on that are proven, then source and record with which the next one begins."""
+    kept: list[Written] = []
+    number = record = 0
+    while True:
+        url = settings.names.at(len(kept)) if settings.max_size is not None or not kept else None
+        manifest = _manifest(url, settings) if url else None
+        parts = manifest.get("sources", []) if manifest else []
+        if url is None or manifest is None or not _follows(parts, sources, number, record):
+            return kept, number, record
+        whole = settings.manifest is not None and manifest.get("inputs") == settings.manifest.get("inputs")
+        if not (manifest.get("full") or whole) or (written := proven(url, manifest)) is None:
+            return kept, number, record
+        kept.append(written)
+        if not manifest.get("full"):
+            return kept, len(sources), 0
+        number, record = parts[-1]["number"], parts[-1]["stop"]
+
+
+def _follows(parts: Sequence[Mapping[str, Any]], sources: Sequence[tasks.ShardToConvert], number: int, record: int) -> bool:
+    """Whether the records of an output begin at a record of a source and come from sources that are still the same."""
+    for at, part in enumerate(parts):
+        place = part.get("number")
+        if not isinstance(place, int) or not 0 <= place < len(sources) or not _same(part, sources[place].entry):
+            return False
+        if at == 0 and (place, part.get("first")) != (number, record) and not (place > number and part.get("first") == 0):
+            return False
+    return True
+
+
+def _manifest(url: URL, settings: tasks.Settings) -> dict[str, Any] | None:
+    found = read_manifest(url)
+    wanted = json.loads(json.dumps(dict(settings.manifest or {})))
+    return found if found and all(found.get(name) == wanted.get(name) for name in ("format", "options")) else None
+
+
+def _same(part: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    # A source whose version is not known may have changed.
+    known = entry["etag"] is not None or entry["mtime"] is not None
+    return known and all(part.get(name) == entry[name] for name in ("shard", "size", "etag", "mtime"))

@@ -7,20 +7,12 @@ TensorFlow is imported when something is loaded.
 
 from __future__ import annotations
 
-from tarviz.dialects.tar2tf import ops
-from tarviz.dialects.tar2tf._ais import AisDataset
-from tarviz.dialects.tar2tf._dataset import SELECTIONS, Dataset
-from tarviz.dialects.tar2tf._records import CONVERSIONS, default_record_parser, default_record_to_example
-from tarviz.dialects.tar2tf._shards import CLASS_FIELDS, with_class_numbers
-
-__all__ = [
-    "CLASS_FIELDS",
-    "CONVERSIONS",
-    "SELECTIONS",
-    "AisDataset",
-    "Dataset",
-    "default_record_parser",
-    "default_record_to_example",
-    "ops",
-    "with_class_numbers",
-]
+from tarviz.dialects.tar2tf import ops as ops
+from tarviz.dialects.tar2tf._ais import AisDataset as AisDataset
+from tarviz.dialects.tar2tf._dataset import SELECTIONS as SELECTIONS
+from tarviz.dialects.tar2tf._dataset import Dataset as Dataset
+from tarviz.dialects.tar2tf._records import CONVERSIONS as CONVERSIONS
+from tarviz.dialects.tar2tf._records import default_record_parser as default_record_parser
+from tarviz.dialects.tar2tf._records import default_record_to_example as default_record_to_example
+from tarviz.dialects.tar2tf._shards import CLASS_FIELDS as CLASS_FIELDS
+from tarviz.dialects.tar2tf._shards import with_class_numbers as with_class_numbers

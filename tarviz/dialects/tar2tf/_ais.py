@@ -26,7 +26,7 @@ _LOAD = ("path", "record_to_example", "max_shard_size", "output_types", "output_
 _EXPECTED = "Select, SelectJSON, Decode, Convert, Resize, Rotate, Func"
 
 
-class AisDataset:
+class AisDataset(_shards.Bucket):
     """Shards below `bucket_name` (a folder or a URL prefix) as datasets of `(value, label)`.
 
     `val_op` and `label_op` say how value and label come from a record: an op around another
@@ -45,9 +45,7 @@ class AisDataset:
         label_op: Any = LABEL,
         num_workers: int = 4,
     ) -> None:
-        self.bucket_name = os.fspath(bucket_name) if isinstance(bucket_name, str | os.PathLike) else bucket_name
-        self._prefix = _shards.prefix(bucket_name, proxy_url)
-        self.proxy_url = proxy_url
+        super().__init__(bucket_name, proxy_url)
         whole_number("num_workers", num_workers)
         self.num_workers = num_workers
         self.chain, self.selection = translated(val_op, label_op)
@@ -78,9 +76,6 @@ class AisDataset:
             return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, max_shard_size, self.num_workers)
         pipeline = _shards.with_class_numbers(self.pipeline(template), output_types=output_types)
         return pipeline.tf(num_workers=self.num_workers, output_types=output_types, output_shapes=output_shapes)
-
-    def __repr__(self) -> str:
-        return f"AisDataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"
 
 
 @dataclass(frozen=True, slots=True)

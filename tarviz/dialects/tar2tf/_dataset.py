@@ -28,7 +28,7 @@ SELECTIONS = ("jpg", "cls")
 _LOAD = ("output_types", "output_shapes", "num_workers", "path", "max_shard_size", "record_to_example", "remote_exec")
 
 
-class Dataset:
+class Dataset(_shards.Bucket):
     """Shards below `bucket_name` (a folder or a URL prefix) as datasets of `(value, label)`.
 
     `conversions` is a conversion, a list of them, or chain text. Left out, `jpg` becomes a float32 image of 224 x 224 pixels in 0…1 and
@@ -65,10 +65,8 @@ class Dataset:
         *,
         where: str = "",
     ) -> None:
+        super().__init__(bucket_name, proxy_url)
         self.where = where
-        self.bucket_name = os.fspath(bucket_name) if isinstance(bucket_name, str | os.PathLike) else bucket_name
-        self._prefix = _shards.prefix(bucket_name, proxy_url)
-        self.proxy_url = proxy_url
         self._default = conversions is None
         self.chain = _chain(conversions)
         self.selection = _selection(selections)
@@ -154,7 +152,8 @@ class Dataset:
             if self.where:
                 raise UsageError("where= is for datasets; the files hold every record.", hint="tarviz convert --where writes what fits.")
             if not self._default and self.chain:
-                _unused(str(self.chain))
+                text = f"the files hold the records as they are; {self.chain} is not applied. Map it over the dataset read from them."
+                warnings.warn(f"W_UNUSED_CONVERSIONS {text}", TarvizWarning, stacklevel=2)
             if remote_exec or (remote_exec is None and self._remote):
                 self._tell("files are written here; tarviz.convert(engine='ray') writes them on a cluster.")
             return _shards.write(_shards.urls(self._prefix, template), outputs, record_to_example, max_shard_size, num_workers)
@@ -171,14 +170,6 @@ class Dataset:
         begun, self._transformer = self._transformer, None
         if begun is not None:
             begun.end()
-
-    def __repr__(self) -> str:
-        return f"Dataset({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"
-
-
-def _unused(chain: str) -> None:
-    text = f"W_UNUSED_CONVERSIONS the files hold the records as they are; {chain} is not applied. Map it over the dataset read from them."
-    warnings.warn(text, TarvizWarning, stacklevel=3)
 
 
 def _chain(conversions: Any) -> Chain:

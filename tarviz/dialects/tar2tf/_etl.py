@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
-from contextlib import AbstractContextManager, closing, nullcontext
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 
 from tarviz.dialects.tar2tf import _transformed
@@ -53,9 +53,10 @@ class Etl(Elsewhere):
 
     name: str = ""
 
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
+    @contextmanager
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The transformer; what is done with a record is the chain, as text."""
-        return nullcontext(_TransformedRows(self, pipeline))
+        yield _TransformedRows(self, pipeline)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.ops import Decode, Drop, FieldOp, Keep, Op, Rename
+from tarviz.ops import Chain, Decode, Drop, FieldOp, Keep, Op, Rename
 from tarviz.outputs import Names
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
@@ -28,6 +28,21 @@ OPTIONS: dict[str, Any] = {"key_split": "last-dot", "group": "shard", "duplicate
 _LITTLE = 64 << 20
 
 OutputPath: TypeAlias = "str | os.PathLike[str] | Iterable[str] | Callable[[], Iterator[str]] | None"
+
+
+class Bucket:
+    """Shards below `bucket_name`, with what is made of their records."""
+
+    chain: Chain
+    selection: Selection
+
+    def __init__(self, bucket_name: str | os.PathLike[str], proxy_url: str | None) -> None:
+        self._prefix = prefix(bucket_name, proxy_url)
+        self.bucket_name = os.fspath(bucket_name)
+        self.proxy_url = proxy_url
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.bucket_name!r}, {str(self.chain)!r}, {self.selection!r})"
 
 
 def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
@@ -62,8 +77,8 @@ def urls(where: str, template: str | Sequence[str]) -> list[str]:
     return found
 
 
-def with_class_numbers(pipeline: Pipeline, dtype: str = "int32", output_types: Any = None) -> Pipeline:
-    """The pipeline with the class fields it selects, under whatever name, decoded to `dtype` where its chain leaves them alone.
+def with_class_numbers(pipeline: Pipeline, output_types: Any = None) -> Pipeline:
+    """The pipeline with the class fields it selects, under whatever name, decoded to int32 where its chain leaves them alone.
 
     Those for which `output_types` asks for strings stay as they are.
     """
@@ -77,10 +92,10 @@ def with_class_numbers(pipeline: Pipeline, dtype: str = "int32", output_types: A
     decoded: list[Op] = []
     for ext in raw:
         if ext in CLASS_FIELDS:
-            decoded.append(Decode(ext, dtype=dtype))
+            decoded.append(Decode(ext, dtype="int32"))
         else:  # a name such as `label` does not say how it is decoded
             named = f"{ext}.cls"
-            decoded += [Rename({named: ext}), Decode(named, dtype=dtype), Rename({ext: named})]
+            decoded += [Rename({named: ext}), Decode(named, dtype="int32"), Rename({ext: named})]
     return pipeline.with_chain([*pipeline.chain, *decoded]) if raw else pipeline
 
 

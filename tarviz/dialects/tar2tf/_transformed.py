@@ -23,7 +23,6 @@ from tarviz.runners.elsewhere import Row
 
 _HEAD = "__head__"
 _END = "end"
-_MOST = 1 << 40  # bytes of a record: memory grows with what comes, not with what is promised
 _WHOLE = np.iinfo(np.int64)
 
 
@@ -108,7 +107,8 @@ def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
     """The rows of such a file. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
     count = 0
     try:
-        for data in tfrecord.read(cast("ByteSource", stream), compression=None, max_record_bytes=_MOST):
+        # Any length will do: memory grows with what comes, not with what is promised.
+        for data in tfrecord.read(cast("ByteSource", stream), compression=None, max_record_bytes=int(1e17)):
             found = example.decode(data)
             (said,) = found[_HEAD]
             head = json.loads(bytes(said))  # type: ignore[arg-type]

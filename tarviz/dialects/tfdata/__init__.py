@@ -5,20 +5,13 @@
 
 from __future__ import annotations
 
-from tarviz.dialects.tfdata import core, selection, transform
-from tarviz.dialects.tfdata._pipeline import Pipeline
-from tarviz.dialects.tfdata._stages import empty_examples, empty_samples
-from tarviz.dialects.tfdata.core import FeatureType, Sample, TFExample, TypesMap
-
-__all__ = [
-    "FeatureType",
-    "Pipeline",
-    "Sample",
-    "TFExample",
-    "TypesMap",
-    "core",
-    "empty_examples",
-    "empty_samples",
-    "selection",
-    "transform",
-]
+from tarviz.dialects.tfdata import core as core
+from tarviz.dialects.tfdata import selection as selection
+from tarviz.dialects.tfdata import transform as transform
+from tarviz.dialects.tfdata._pipeline import Pipeline as Pipeline
+from tarviz.dialects.tfdata._stages import empty_examples as empty_examples
+from tarviz.dialects.tfdata._stages import empty_samples as empty_samples
+from tarviz.dialects.tfdata.core import FeatureType as FeatureType
+from tarviz.dialects.tfdata.core import Sample as Sample
+from tarviz.dialects.tfdata.core import TFExample as TFExample
+from tarviz.dialects.tfdata.core import TypesMap as TypesMap

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
-from tarviz.dialects.tfdata._source import ShardSource
 from tarviz.dialects.tfdata._stages import (
     SamplesReader,
     SampleTypes,
+    ShardSource,
     TFExampleReader,
     Transforming,
     empty_examples,

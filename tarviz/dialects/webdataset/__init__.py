@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from tarviz.dialects.webdataset.gopen import *  # noqa: F403
     from tarviz.dialects.webdataset.handlers import *  # noqa: F403
     from tarviz.dialects.webdataset.mix import *  # noqa: F403
-    from tarviz.dialects.webdataset.parts.collate import *  # noqa: F403
     from tarviz.dialects.webdataset.parts.loader import *  # noqa: F403
     from tarviz.dialects.webdataset.parts.shard_map import *  # noqa: F403
     from tarviz.dialects.webdataset.pipeline import *  # noqa: F403
@@ -41,12 +40,11 @@ _NAMES = {
     "cache": "LRUCleanup pipe_cleaner",
     "compat": "FluidInterface FluidWrapper WebDataset",
     "extradatasets": "MockDataset with_epoch with_length",
-    "filters": "Cached associate batched decode detshuffle extract_keys getfirst info map map_dict map_tuple pipelinefilter rename "
-    "rename_keys rsample select shuffle slice to_tuple transform_with unbatched unlisted xdecode",
+    "filters": "Cached associate batched decode default_collation_fn detshuffle extract_keys getfirst info map map_dict map_tuple "
+    "pipelinefilter rename rename_keys rsample select shuffle slice to_tuple transform_with unbatched unlisted xdecode",
     "gopen": "gopen_schemes",
     "handlers": "ignore_and_continue ignore_and_stop reraise_exception warn_and_continue warn_and_stop",
     "mix": "RandomMix RoundRobin",
-    "parts.collate": "default_collation_fn",
     "parts.loader": "WebLoader",
     "parts.shard_map": "distributed_map_unordered",
     "pipeline": "DataPipeline",

@@ -13,7 +13,6 @@ class MockDataset(Base):
     """One sample, `length` times."""
 
     def __init__(self, sample: Any, length: int) -> None:
-        super().__init__()
         self.sample = sample
         self.length = length
 
@@ -25,7 +24,6 @@ class with_epoch(Base):  # noqa: N801
     """Epochs of `length` items: an iteration goes on where the one before it has stopped, the data set read again and again."""
 
     def __init__(self, dataset: Iterable[Any], length: int) -> None:
-        super().__init__()
         self.dataset, self.length = dataset, length
         self._source: Iterator[Any] | None = None
 
@@ -50,7 +48,6 @@ class with_length(Base):  # noqa: N801
     """A data set with a `len`; what it yields stays."""
 
     def __init__(self, dataset: Iterable[Any], length: int) -> None:
-        super().__init__()
         self.dataset, self.length = dataset, length
 
     def __iter__(self) -> Iterator[Any]:

@@ -40,7 +40,6 @@ class RoundRobin(Base):
     """Data sets in turns: until the first one ends, or with `longest` until all have."""
 
     def __init__(self, datasets: Sequence[Iterable[Any]], longest: bool = False) -> None:
-        super().__init__()
         self.datasets = datasets
         self.longest = longest
 
@@ -78,7 +77,6 @@ class RandomMix(Base):
     def __init__(
         self, datasets: Sequence[Iterable[Any]], probs: Sequence[float] | None = None, longest: bool = False, seed: Any = None
     ) -> None:
-        super().__init__()
         self.datasets = datasets
         self.probs = probs
         self.longest = longest

@@ -27,7 +27,6 @@ class DataPipeline(Base, PipelineStage):
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__()
         stages = (each for arg in args if arg is not None for each in (arg if isinstance(arg, list) else [arg]))
         self.pipeline: list[Any] = [*map(self._checked, stages)]
         self.seed: Any = None

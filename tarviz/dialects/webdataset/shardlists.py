@@ -109,7 +109,6 @@ class SimpleShardList(Base):
     """Shards as dicts with a `url`, in order, or in an order that `seed` (True: the time) decides."""
 
     def __init__(self, urls: str | Iterable[str], seed: int | bool | None = None) -> None:
-        super().__init__()
         self.urls = expand_source(urls)
         if not self.urls:
             raise UsageError("the list of urls is empty.", hint="Name a shard or a template such as train-{0000..0147}.tar.")
@@ -141,7 +140,6 @@ class ResampledShards(Base):
         max_urls: int = 1_000_000,
         empty_check: bool = True,
     ) -> None:
-        super().__init__()
         self.urls = expand_source(urls, max_urls)
         if empty_check and not self.urls:
             raise UsageError("there are no shards to draw from.", hint="Pass empty_check=False where that is not a mistake.")
@@ -186,10 +184,6 @@ def check_pid_is_running(pid: int) -> bool:
     return True
 
 
-def _age(path: str) -> float:
-    return os.lstat(path).st_mtime
-
-
 class DirectoryShardList(Base):
     """The shards that turn up in a folder, each taken by one reader: it bears the process's number while it is read.
 
@@ -207,7 +201,6 @@ class DirectoryShardList(Base):
         select: str = "random",
         fate: Any = None,
     ) -> None:
-        super().__init__()
         if not path.endswith("/") or not os.path.isdir(path):
             raise UsageError(f"{path} is not a folder with a / after its name.")
         for name, value, words in (("select", select, ("random", "oldest")), ("mode", mode, ("resample", "keep", "unlink"))):
@@ -241,7 +234,7 @@ class DirectoryShardList(Base):
                 time.sleep(self.poll)
                 continue
             try:
-                chosen = min(candidates, key=_age) if self.select == "oldest" else random.choice(candidates)
+                chosen = min(candidates, key=lambda path: os.lstat(path).st_mtime) if self.select == "oldest" else random.choice(candidates)
                 active = f"{chosen}._{os.getpid()}_"
                 os.rename(chosen, active)
             except FileNotFoundError:  # another reader was quicker

@@ -30,7 +30,7 @@ from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import PLACES
 from tarviz.pipeline import Pipeline
-from tarviz.runners.arguments import batches, whole_number
+from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Reader, world_of
@@ -115,10 +115,8 @@ def run(
     pass has more records than another; where an index of every shard is in the cache (`tarviz.index(urls)`) also that of what is built
     on the dataset, and plain local shards are read without a look at their headers.
     """
-    counts = (("batch", batch, 1), ("shuffle", shuffle, 0), ("repeat", repeat, 0), ("num_workers", num_workers, 0))
-    for name, value, least in (*counts, ("prefetch", prefetch, 0), ("epoch", epoch, 0)):
-        if value is not None:
-            whole_number(name, value, least)
+    whole_numbers(1, batch=batch)
+    whole_numbers(shuffle=shuffle, repeat=repeat, num_workers=num_workers, prefetch=prefetch, epoch=epoch)
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
     place: Elsewhere | ServiceAddress | None

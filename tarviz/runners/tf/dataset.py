@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.read.stream import ReadReport
-from tarviz.runners.arguments import whole_number
+from tarviz.runners.arguments import whole_numbers
 from tarviz.runners.plans import State
 from tarviz.runners.tf.source import PipelineSource
 
@@ -69,8 +69,7 @@ class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int | None) -> None:
         """Pin the first pass of each iteration to this epoch; None lets every one go on to a new one again."""
-        if epoch is not None:
-            whole_number("epoch", epoch)
+        whole_numbers(epoch=epoch)
         self._source.set_epoch(epoch)
 
     def state_dict(self, steps: int | None = None) -> dict[str, Any]:

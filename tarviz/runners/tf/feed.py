@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
+import os
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
+from tarviz.model.processors import processors
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
@@ -25,13 +29,13 @@ from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
 from tarviz.runners.shares import Piece, Reader
-from tarviz.runners.tf.payloads_held import LOADING, HeldColumn, loaders
 from tarviz.runners.walk import placed
 
 _Row: TypeAlias = tuple[bytes, str, int, list[Any]]
 
 _SMALL = 64  # bytes; values of one size up to this are cut out in one vector step
 _MIXED = 512  # records in a chunk after a shuffle
+_LOADING = 2  # chunks of one shard whose payloads are read at a time, or wait to be
 
 
 @dataclass(slots=True, eq=False)
@@ -179,7 +183,7 @@ class _Feeding:
         with closing(_in_memory(piece.url, options, report, start, stop) if apart is None else apart) as batches:
             cut = _cut(batches, self._fields, report, self._skip, self._told, piece)
             try:
-                for chunk in cut if apart is None or self._held else in_order(cut, _loaded, loaders(), LOADING):
+                for chunk in cut if apart is None or self._held else in_order(cut, _loaded, loaders(), _LOADING):
                     chunk.piece = number
                     self.versions.setdefault(number, version(report.opened))
                     yield chunk
@@ -328,3 +332,38 @@ def _objects(values: Sequence[Any]) -> NDArray[np.object_]:
     column = np.empty(len(values), object)
     column[:] = values
     return column
+
+
+class HeldColumn(Sequence[bytes]):
+    """The payloads of a field, read anew each time: `begin` and `end` are their places in the tar. Threads may share it."""
+
+    def __init__(self, source: HeldTar, begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        self._source = source
+        self._places = begin.tolist(), end.tolist()
+
+    def __len__(self) -> int:
+        return len(self._places[0])
+
+    @overload
+    def __getitem__(self, at: int) -> bytes: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[bytes]: ...
+    def __getitem__(self, at: int | slice) -> bytes | list[bytes]:
+        begin, end = self._places
+        if isinstance(at, slice):
+            return list(map(self._source.read, begin[at], end[at]))
+        return self._source.read(begin[at], end[at])
+
+
+@functools.cache
+def loaders() -> ThreadPoolExecutor:
+    """The threads that read payloads, for all shards of the process.
+
+    malloc keeps memory by thread: threads that come and go leave behind what the next ones do not find, and fresh pages take
+    longer to be given than to be read into.
+    """
+    return ThreadPoolExecutor(max(_LOADING, processors()), "tarviz-load")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=loaders.cache_clear)  # the threads stay with the parent

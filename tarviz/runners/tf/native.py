@@ -1,4 +1,4 @@
-"""Batches made outside the graph: the chain run by threads, its values written where the batch's tensors lie; no framework yet.
+"""Batches made outside the graph, by threads or an engine elsewhere, values written where the batch's tensors lie; no framework yet.
 
 Decoders and resizers of C let go of the interpreter, and are faster than the ops of TensorFlow that do the same: of photos of 500×375,
 a decode and a resize take half the processor time. What Python adds to a record (some 40 µs) is more than a tiny picture takes as a whole,
@@ -8,11 +8,12 @@ so `pays` looks at the first record.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -22,10 +23,15 @@ from tarviz.model.errors import SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Decode, Resize
 from tarviz.ops.chains import Chain
+from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchMemory
+from tarviz.runners.elsewhere import Elsewhere
+from tarviz.runners.plans import ReaderPlan, Track
 from tarviz.runners.tf.feed import Chunk
-from tarviz.runners.tf.steps import VARIES, GraphStep
+from tarviz.runners.tf.steps import VARIES, GraphStep, paired
+from tarviz.runners.walk import Walk
+from tarviz.selection import SelectAll, Structure
 
 _TASK = 16  # records worked on in a row by one thread
 _LEAST = 16_000  # bytes of a compressed picture
@@ -179,3 +185,49 @@ def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapp
                 hint=f"resize or crop to one size. {VARIES}",
             )
     return np.stack(column.tolist())
+
+
+def received(
+    pipeline: Pipeline,
+    plan: ReaderPlan,
+    step: GraphStep,
+    schema: Structure,
+    size: int,
+    track: Track,
+    *,
+    elsewhere: Elsewhere,
+    epoch: int,
+    repeat: int | None,
+    report: ReadReport,
+    memory: BatchMemory,
+) -> Generator[Columns, None, None]:
+    """The values of a pipeline as columns of `size` records, fewer at the end. `step` is all of it, `schema` what it gives.
+
+    They begin where `track` does, and it is told where each record stands.
+    """
+    away = replace(elsewhere, fit=functools.partial(fitted, step, schema), keeps=plan.shuffle > 1)
+    walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
+    features = step.tensors
+    trail, number = replace(track.trail), 0
+    with closing(walk.values(plan, epoch, report, trail)) as values:
+        while True:
+            columns = [room(size, feature, memory) for feature in features]
+            places: list[Mapping[str, Any]] = []
+            for (turn, piece, behind), (where, made) in itertools.islice(values, size):
+                track.note(number, turn, piece, np.array([behind - 1]), trail.versions)
+                number += 1
+                for column, value in zip(columns, made, strict=True):
+                    column[len(places)] = value
+                places.append(where)
+            if not places:
+                return
+            whole = [column[: len(places)] for column in columns]
+            yield [stacked(column, feature, places.__getitem__, step) for column, feature in zip(whole, features, strict=True)]
+
+
+def fitted(step: GraphStep, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
+    """Where a record is, and its values as they fit the tensors."""
+    if isinstance(step.select, SelectAll):
+        return places, step.fitted(places, lambda _, name: value[name])
+    found = [one for _, one in paired(schema, value)]
+    return places, step.fitted(places, lambda at, _: found[at])

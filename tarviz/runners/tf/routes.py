@@ -16,6 +16,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.native import pays
+from tarviz.runners.tf.service import quiet
 from tarviz.runners.tf.source import HANDLE, Away, Columns, PipelineSource, Threads, Work
 from tarviz.runners.tf.steps import GraphStep, fields_read, has_lists, leaves, parted, refill, schemas, steps, whole
 from tarviz.selection import Structure
@@ -141,9 +142,9 @@ class Graph(Route):
                 values = _record(source, self.steps, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
                 return number, refill(parted(self.schema), values)
 
-            blocks = pulled.map(_quiet(shape)).prefetch(_AHEAD)
-            records = blocks.unbatch().map(_quiet(work), num_parallel_calls=source.workers, deterministic=True).ignore_errors()
-            records = records.map(_quiet(lambda number, values: (number[None], values))) if batch is None else records.batch(batch)
+            blocks = pulled.map(quiet(shape)).prefetch(_AHEAD)
+            records = blocks.unbatch().map(quiet(work), num_parallel_calls=source.workers, deterministic=True).ignore_errors()
+            records = records.map(quiet(lambda number, values: (number[None], values))) if batch is None else records.batch(batch)
             end = tf.nest.map_structure(_zeros, records.element_spec)
             ended = tf.data.Dataset.from_tensors((tf.fill(tf.shape(end[0]), tf.constant(-1, tf.int64)), end[1]))
 
@@ -154,12 +155,12 @@ class Graph(Route):
                 with tf.control_dependencies([settled]):
                     return tf.identity(numbers[-1] + 1), (tf.identity(numbers), values)
 
-            checked = records.concatenate(ended).scan(tf.constant(0, tf.int64), _quiet(lambda state, item: check(state, *item)))
-            through = checked.take_while(_quiet(lambda numbers, values: numbers[0] >= 0))
+            checked = records.concatenate(ended).scan(tf.constant(0, tf.int64), quiet(lambda state, item: check(state, *item)))
+            through = checked.take_while(quiet(lambda numbers, values: numbers[0] >= 0))
             if not drop_remainder or batch is None:
-                return through.map(_quiet(lambda numbers, values: values))
-            whole = through.filter(_quiet(lambda numbers, values: tf.size(numbers) == batch))
-            return whole.map(_quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _first(value, batch), values)))
+                return through.map(quiet(lambda numbers, values: values))
+            whole = through.filter(quiet(lambda numbers, values: tf.size(numbers) == batch))
+            return whole.map(quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _sized(value, batch), values)))
 
         made = _run(source.start, source.pull, [tf.int64, tf.float64, *_kinds(source)], then)
         return self._opened(made, batch)
@@ -230,7 +231,7 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
 def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
     """`dataset.map` with each element as one structure: tf.data gives a tuple as arguments, that of one element too."""
     unpacked = isinstance(dataset.element_spec, tuple)
-    return dataset.map(_quiet(lambda *values: function(values if unpacked else values[0])))
+    return dataset.map(quiet(lambda *values: function(values if unpacked else values[0])))
 
 
 def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
@@ -240,19 +241,15 @@ def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
     return refill(schema, [size if size is None else (None, *size) for size in typed.flat_shapes(schema, shapes)])
 
 
-def _quiet(function: Callable[..., Any]) -> Any:
-    return tf.autograph.experimental.do_not_convert(function)
-
-
 def _run(start: Callable[..., Any], pull: Callable[..., Any], kinds: list[Any], then: Callable[[Any, Any], Any]) -> Any:
     """Dataset of what `then(handle, pulled)` makes of what `pull(handle)` gives, of these dtypes, until it gives no more."""
 
     def begin(_: Any) -> Any:
         handle = tf.numpy_function(start, [], tf.int64)
-        pulled = tf.data.Dataset.counter().map(_quiet(lambda _: tf.numpy_function(pull, [handle], (tf.bool, *kinds))))
-        return then(handle, pulled.take_while(_quiet(lambda more, *_: tf.ensure_shape(more, ()))))
+        pulled = tf.data.Dataset.counter().map(quiet(lambda _: tf.numpy_function(pull, [handle], (tf.bool, *kinds))))
+        return then(handle, pulled.take_while(quiet(lambda more, *_: tf.ensure_shape(more, ()))))
 
-    return tf.data.Dataset.from_tensors(0).flat_map(_quiet(begin))
+    return tf.data.Dataset.from_tensors(0).flat_map(quiet(begin))
 
 
 def _kinds(source: PipelineSource) -> list[Any]:
@@ -273,15 +270,15 @@ def _columns(source: PipelineSource, kinds: list[Any], pick: Callable[..., Any],
         columns = tf.numpy_function(source.take, [handle], kinds)
         return handle, pick(*tf.nest.flatten(columns))  # one column comes without its list in TensorFlow's debug mode
 
-    found = tf.data.Dataset.counter().scan(tf.constant(HANDLE), _quiet(step))
-    found = found.take_while(_quiet(lambda *values: tf.shape(tf.nest.flatten(values)[0])[0] > 0))
+    found = tf.data.Dataset.counter().scan(tf.constant(HANDLE), quiet(step))
+    found = found.take_while(quiet(lambda *values: tf.shape(tf.nest.flatten(values)[0])[0] > 0))
     if drop_remainder:  # not before `take_while`, whose test TensorFlow would fold to True: the end would never come
         spec = tf.nest.map_structure(lambda part: tf.TensorSpec((size, *part.shape[1:]), part.dtype), found.element_spec)
         found = tf.data.experimental.from_variant(tf.data.experimental.to_variant(found), spec)
     return found.prefetch(_AHEAD)
 
 
-def _first(value: Any, size: int) -> Any:
+def _sized(value: Any, size: int) -> Any:
     return tf.ensure_shape(value, [size, *value.shape[1:]])
 
 

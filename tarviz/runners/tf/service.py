@@ -6,20 +6,23 @@ So each record is counted against the index, and while nothing comes the workers
 
 from __future__ import annotations
 
+import functools
 import queue
 import re
+import socket
 import threading
 import time
 import warnings
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
-from tarviz.model.types import to_text
+from tarviz.model.types import Feature, to_bytes, to_text
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read.picked import picked
@@ -28,19 +31,22 @@ from tarviz.runners.ahead import ReadingThread
 from tarviz.runners.elsewhere import Elsewhere, Row, RowSource, Worked
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece
-from tarviz.runners.tf.dispatcher import Dispatcher, silent
-from tarviz.runners.tf.received import fitted
+from tarviz.runners.tf.native import fitted
 from tarviz.runners.tf.served import Places, places
-from tarviz.runners.tf.service_graph import graph
-from tarviz.runners.tf.steps import GraphStep
+from tarviz.runners.tf.steps import GraphStep, leaves
 from tarviz.runners.walk import placed
 from tarviz.selection import Structure
 
 PATIENCE = 3.0  # seconds without a record in its turn, after which the workers are asked whether they are there
 _COMING = 20  # so often, while there is no worker yet
 _AHEAD = 4  # elements that wait here
+_ANSWER = 10.0  # seconds that a server has to answer
+_BEGIN = "tf.data.experimental.service.DispatchServer begins one; address= is 'grpc://host:port'."
 
 ENGINE = "tf-service"
+
+quiet: Any = tf.autograph.experimental.do_not_convert
+"""A function that AutoGraph leaves as it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +58,10 @@ class Service(Elsewhere):
     step: GraphStep | None = None
     schema: Structure = ()
 
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> AbstractContextManager[RowSource]:
+    @contextmanager
+    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The workers of the service; what is done with a record is their graph."""
-        return nullcontext(ServiceWorkers(self, pipeline))
+        yield ServiceWorkers(self, pipeline)
 
 
 def check(engine: str | Elsewhere | None, on_loss: str | None, graph: bool | None) -> bool:
@@ -233,3 +240,126 @@ class _Feed:
             code="E_WORKER",
             hint="Begin the epoch anew. engine='ray' loses no record.",
         )
+
+
+class Dispatcher:
+    """The dispatcher at `grpc://host:port`; `UsageError` where nobody answers there, whom TensorFlow itself goes on asking for ever.
+
+    >>> Dispatcher("localhost:5000")
+    Traceback (most recent call last):
+    tarviz.model.errors.UsageError: E_USAGE: address='localhost:5000' is not the 'grpc://host:port' of a dispatcher of tf.data service. \
+Hint: tf.data.experimental.service.DispatchServer begins one; address= is 'grpc://host:port'.
+    """
+
+    def __init__(self, address: str | None) -> None:
+        place = (address or "").removeprefix("grpc://")
+        host, _, port = place.rpartition(":")
+        if not (address or "").startswith("grpc://") or not host or not port.isdigit():
+            raise UsageError(f"address={address!r} is not the 'grpc://host:port' of a dispatcher of tf.data service.", hint=_BEGIN)
+        self.address = place
+        if (why := silent(place)) is not None:
+            raise UsageError(f"there is no tf.data service at {address}: {why}.", hint=_BEGIN)
+
+    def workers(self) -> list[str]:
+        """The addresses of the workers that ever registered and were not given up yet.
+
+        Source: GetWorkers in tensorflow/core/data/service/dispatcher.proto.
+        """
+        import grpc
+
+        with closing(grpc.insecure_channel(self.address)) as channel:
+            ask = channel.unary_unary("/tensorflow.data.DispatcherService/GetWorkers", response_deserializer=_answer().FromString)
+            return [worker.address for worker in ask(b"", timeout=_ANSWER).workers]
+
+
+def silent(address: str) -> str | None:
+    """Why nobody answers at `host:port`; None where somebody does."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
+    except (OSError, OverflowError, ValueError) as error:
+        return str(error)
+    return None
+
+
+@functools.cache
+def _answer() -> Any:
+    """The class of the dispatcher's answer: TensorFlow has no Python for it."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    text, message = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
+    one, many = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL, descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
+    file = descriptor_pb2.FileDescriptorProto(name="tarviz/dispatcher.proto", package="tarviz")
+    file.message_type.add(name="Worker").field.add(name="address", number=1, type=text, label=one)
+    file.message_type.add(name="Workers").field.add(name="workers", number=1, type=message, label=many, type_name=".tarviz.Worker")
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tarviz.Workers"))
+
+
+def graph(
+    pipeline: Pipeline, places: Places, fields: Sequence[str], steps: Sequence[GraphStep], features: Sequence[Feature], calls: int | None
+) -> Any:
+    """A `tf.data.Dataset` of (run, numbers, values): values of records of a run, a tensor for each of `features`.
+
+    Their numbers count from 0 in the pass; a record that an op refuses is not among them. A run ends with an element without records.
+    Where sizes vary, each record comes by itself. `calls` records are worked on at the same time; None leaves it to TensorFlow.
+    """
+    column = {
+        "number": tf.range(len(places.keys), dtype=tf.int64),
+        "draws": tf.constant(places.draws),
+        "__key__": tf.constant(np.array(places.keys, object), tf.string),
+        "__index__": tf.constant(places.index),
+    }
+    offset, size = tf.constant(places.offset), tf.constant(places.size)
+    whole = np.array([file.size for file in places.files], np.int64)
+    of = [places.files[piece] for piece in places.piece.tolist()]
+    runs = tf.data.Dataset.from_tensor_slices(
+        {
+            "run": np.arange(len(places)),
+            "shard": np.array([to_bytes(file.url) for file in of], object),
+            "path": np.array([to_bytes(file.path) for file in of], object),
+            "begin": places.begin,
+            "length": places.length,
+            "rest": whole[places.piece] - places.begin - places.length,
+            "low": places.first[:-1],
+            "high": places.first[1:],
+        }
+    )
+    together = all(feature.dtype in ("bytes", "str") or None not in feature.shape for feature in features)
+    empty = (tf.zeros(0, tf.int64), tuple(map(_nothing, features)))
+
+    def work(part: dict[str, Any]) -> Any:
+        record = {name: part[name] for name in ("__key__", "__index__", "__shard__", *fields)}
+        for step in steps:
+            drawn = part["draws"][step.draws]
+            for op, piece in zip(step.chain, step.chain.draw_slices, strict=True):
+                record = op.run_tf(record, drawn[piece])  # type: ignore[attr-defined]
+        return part["number"], tuple(leaves(pipeline.select.pick_tf(record)))
+
+    def opened(run: dict[str, Any]) -> Any:
+        low, high = run["low"], run["high"]
+        bytes_read = tf.data.FixedLengthRecordDataset(run["path"], run["length"], run["begin"], run["rest"])
+
+        def cut(data: Any) -> Any:
+            part = {name: values[low:high] for name, values in column.items()} | {"__shard__": tf.fill([high - low], run["shard"])}
+            for at, name in enumerate(fields):
+                part[name] = tf.strings.substr(data, offset[low:high, at], size[low:high, at])
+            records = tf.data.Dataset.from_tensor_slices(part)
+            worked = records.map(quiet(work), num_parallel_calls=calls or tf.data.AUTOTUNE, deterministic=True)
+            return worked.ignore_errors(log_warning=False).batch(high - low if together else 1)
+
+        parts = bytes_read.flat_map(quiet(cut)).concatenate(tf.data.Dataset.from_tensors(empty))
+        return parts.map(quiet(lambda numbers, values: (run["run"], numbers, values)))
+
+    options = tf.data.Options()
+    # An op may call Python for pictures that TensorFlow does not decode as PIL does. There is none of ours in a worker: such a record is
+    # refused there, and worked on here.
+    options.experimental_external_state_policy = tf.data.experimental.ExternalStatePolicy.IGNORE
+    return runs.flat_map(quiet(opened)).with_options(options)
+
+
+def _nothing(feature: Feature) -> Any:
+    if feature.dtype in ("bytes", "str"):
+        return tf.zeros(0, tf.string)
+    return tf.zeros([0, *(side or 0 for side in feature.shape)], feature.dtype)

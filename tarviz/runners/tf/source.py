@@ -23,8 +23,7 @@ from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Track, Trail, chosen, state_of
 from tarviz.runners.tf.feed import Chunk, chunks
 from tarviz.runners.tf.leaving import CALLS, too_late
-from tarviz.runners.tf.native import batches, room
-from tarviz.runners.tf.received import batches as batches_received
+from tarviz.runners.tf.native import batches, received, room
 from tarviz.runners.tf.steps import GraphStep
 from tarviz.selection import Structure
 
@@ -244,7 +243,7 @@ class PipelineSource:
                 made = batches(pulled, step, size, self.workers, report, self.memory(), lose)
                 return made, made.close
             case Away(step, place, schema):
-                received = batches_received(
+                made = received(
                     self.pipeline,
                     plan,
                     step,
@@ -257,7 +256,7 @@ class PipelineSource:
                     report=report,
                     memory=self.memory(),
                 )
-                return received, received.close
+                return made, made.close
 
     @CALLS.counted
     def go_on(self, size: int, drop_remainder: bool, handle: NDArray[np.int64], turn: Any) -> NDArray[np.int64]:

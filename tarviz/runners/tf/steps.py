@@ -244,7 +244,8 @@ def _on_fields(part: Chain, draws: slice, found: list[Schema], before: Schema, a
 
     A field that nobody selects (a decoded JSON tree) is not computed, and has no type that a tensor could be of.
     """
-    names = _touched(part, found)
+    touched = (op.touched(schema) for op, schema in zip(part, found, strict=False) if isinstance(op, FieldOp))
+    names = list(dict.fromkeys(name for names in touched for name in names))
     takes = Schema({name: found[0][name] for name in names if name in before})
     return GraphStep(part, draws, True, takes, tuple((name, found[-1][name]) for name in names if name in after))
 
@@ -280,11 +281,6 @@ def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]], *
 
 def _live(schema: Schema, needs: frozenset[str] | None) -> Schema:
     return schema if needs is None else Schema({name: feature for name, feature in schema.items() if name in needs})
-
-
-def _touched(part: Chain, schemas: list[Schema]) -> list[str]:
-    touched = (op.touched(schema) for op, schema in zip(part, schemas, strict=False) if isinstance(op, FieldOp))
-    return list(dict.fromkeys(name for names in touched for name in names))
 
 
 def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], ...]:

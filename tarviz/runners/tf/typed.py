@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Feature, Record, to_bytes
@@ -66,8 +67,6 @@ def _varying(pipeline: Pipeline, leaf: Any, known: Feature) -> tuple[int | None,
 
 
 def _name(kind: Any) -> str:
-    import tensorflow as tf
-
     dtype = tf.as_dtype(kind)
     return "str" if dtype == tf.string else str(dtype.name)
 
@@ -122,8 +121,6 @@ def flat_shapes(schema: Structure, shapes: Any) -> list[tuple[int | None, ...] |
         if len(schema) != len(shapes):
             raise UsageError(f"The selections make {len(schema)} values; there are {len(shapes)} output_shapes.")
         return [size for part, inner in zip(schema, shapes, strict=True) for size in flat_shapes(part, inner)]
-    import tensorflow as tf
-
     shape = tf.TensorShape(shapes)
     return [None if shape.rank is None else tuple(shape.as_list())]
 
@@ -135,8 +132,6 @@ def opened(schema: Structure, values: Any, *, batched: bool, pad: Any) -> Any:
 
 
 def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
-    import tensorflow as tf
-
     texts, *counts = (tf.strings.reduce_join(part) for part in parts)
     lengths = [tf.io.decode_raw(part, tf.int64) for part in counts]
     if listed.dtype in ("str", "bytes"):
@@ -154,15 +149,12 @@ def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
 
 
 def _numbers(data: Any, dtype: Any) -> Any:
-    import tensorflow as tf
-
     wide = {tf.uint32: tf.int32, tf.uint64: tf.int64}.get(dtype)
     return tf.io.decode_raw(data, dtype) if wide is None else tf.bitcast(tf.io.decode_raw(data, wide), dtype)
 
 
 def cast(schema: Structure, values: Any, types: Any, shapes: Any) -> Any:
     """Tensors with the given dtypes and shapes; a string becomes a number by its ASCII digits."""
-    import tensorflow as tf
 
     def one(value: Any, kind: Any, shape: Any) -> Any:
         if kind is not None and value.dtype != kind:
@@ -179,7 +171,5 @@ def cast(schema: Structure, values: Any, types: Any, shapes: Any) -> Any:
 
 def _number(text: Any, dtype: Any) -> Any:
     """The number that a string holds in ASCII; `string_to_number` knows four dtypes, the others go through the widest."""
-    import tensorflow as tf
-
     wide = dtype if dtype in (tf.float32, tf.float64, tf.int32, tf.int64) else tf.float64 if dtype.is_floating else tf.int64
     return tf.cast(tf.strings.to_number(tf.strings.strip(text), wide), dtype)

@@ -12,7 +12,7 @@ from typing import Any
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.arguments import batches, whole_number
+from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
 from tarviz.runners.shares import Reader, shared_by_caller, world_of
@@ -79,9 +79,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         self.elsewhere = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
         if self.elsewhere is None and num_workers is not None:
             raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
-        for name, value in (("shuffle", shuffle), ("repeat", repeat), ("epoch", epoch)):
-            if value is not None:
-                whole_number(name, value)
+        whole_numbers(shuffle=shuffle, repeat=repeat, epoch=epoch)
         self._given = None if rank is None and world_size is None else world_of(rank, world_size)
         self._home: tuple[int, int] | None = None  # the world of the process whose worker this is
         self.pipeline = pipeline
@@ -140,8 +138,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
         What was loaded by `load_state_dict` is forgotten.
         """
-        if epoch is not None:
-            whole_number("epoch", epoch)
+        whole_numbers(epoch=epoch)
         self.epochs.pin(epoch)
         self._loaded = self._now = None
 

@@ -21,10 +21,10 @@ pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensor
 from tarviz import stores
 from tarviz.dialects.tar2tf import Dataset
 from tarviz.dialects.tar2tf._etl import Etl, _fetched, obstacle
-from tarviz.dialects.tar2tf._transformed import packed, unpacked
+from tarviz.dialects.tar2tf._transformed import packed
 from tarviz.dialects.tar2tf.ops import SelectJSON
-from tarviz.formats import example, tfrecord
-from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError, TarvizWarning
+from tarviz.formats import tfrecord
+from tarviz.model.errors import DataError, StoreError, TarvizError, TarvizWarning
 from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
@@ -193,72 +193,6 @@ def test_a_function_goes_to_the_next_engine(cluster: Cluster) -> None:
     assert any("a function has none" in str(each.message) for each in told)
 
 
-class TestTransport:
-    def test_values_go_there_and_back(self) -> None:
-        value = {
-            "b": b"\0x",
-            "none": b"",
-            "t": "é\udcff",
-            "a": np.arange(6, dtype=">i2").reshape(2, 3),
-            "empty": np.zeros((0, 3), np.float32),
-            "point": np.array(2.5, np.float32),
-            "n": np.float32(0.1),
-            "d": np.float64(0.1),
-            "u": np.uint64(2**64 - 1),
-            "i4": np.int32(-7),
-            "yes": np.bool_(True),
-            "j": {"x": [1, None]},
-            "i": 3,
-            "big": 2**70,
-            "true": True,
-        }
-
-        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
-
-        assert ("k\udcff", 7, list(value)) == (row.key, row.behind, list(row.value))
-        for name, there in row.value.items():
-            assert type(value[name]) is type(there)
-            assert getattr(value[name], "dtype", None) == getattr(there, "dtype", None)
-            np.testing.assert_array_equal(value[name], there)
-
-    def test_fields_that_nobody_wants_stay_there_and_what_was_met_comes(self) -> None:
-        report = ReadReport(records=1, bytes=9, shards=1)
-        report.add(Fault("W_X", "odd"))
-        found = ReadReport()
-
-        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
-
-        assert {"y": 2} == row.value
-        assert report.to_dict() == found.to_dict()
-
-    def test_every_early_end_is_noticed(self) -> None:
-        whole = b"".join(packed([Row(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
-        for size in range(0, len(whole), 7):
-            with pytest.raises(StoreError, match="E_LENGTH"):
-                list(unpacked(io.BytesIO(whole[:size]), ReadReport()))
-
-    def test_something_else_is_an_error(self) -> None:
-        for data in (b"".join(tfrecord.frame([example.encode({"x": 1})]).buffers()), b"<html>" * 100):
-            with pytest.raises(TarvizError, match=r"E_FORMAT|E_LENGTH"):
-                list(unpacked(io.BytesIO(data), ReadReport()))
-
-    def test_what_does_not_travel_is_the_error_of_its_record(self) -> None:
-        rows = [Row("k", 1, {"x": object()}), Row("l", 2, {"x": 1})]
-
-        bad, good = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
-
-        assert isinstance(bad.value, SchemaError)
-        assert {"x": 1} == good.value
-
-
-def test_a_record_that_was_spoilt_on_its_way_is_asked_for_again() -> None:
-    data = bytearray(b"".join(packed([Row("k", 1, {"x": b"y" * 99})], None, ReadReport())))
-    data[60] ^= 1
-
-    with pytest.raises(StoreError, match="comes damaged"):
-        list(unpacked(io.BytesIO(data), ReadReport()))
-
-
 @pytest.mark.parametrize(("early", "comes"), [(0, True), (1, True), (2, True), (3, False)])
 def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time one row further; none comes twice."""
@@ -383,33 +317,3 @@ class TestObstacles:
                 sink.write(b"")
 
         assert expected == obstacle(Pipeline(url, chain, **options))
-
-
-def test_what_reading_skipped_there_is_told_here() -> None:
-    report, found = ReadReport(records=1, bytes=9, shards=1), ReadReport()
-    report.add(Fault("W_X", "odd", key="k"), skipped=True)
-    assert [] == list(unpacked(io.BytesIO(b"".join(packed([], None, report))), found))
-
-    assert report.to_dict() == found.to_dict()
-    assert [Fault("W_X", "odd", key="k")] == found.skipped
-
-
-def test_an_end_that_counts_otherwise_is_an_early_one() -> None:
-    ends = [b"".join(packed([Row("k", at, {}) for at in range(count)], None, ReadReport())) for count in (0, 1)]
-    size = len(b"".join(tfrecord.frame([bytes(next(iter(tfrecord.read(ends[1]))))]).buffers()))
-
-    for data in (ends[1][:size] + ends[0], ends[1][size:]):
-        with pytest.raises(StoreError, match=r"ends early, after [01] records"):
-            list(unpacked(io.BytesIO(data), ReadReport()))
-
-
-def test_a_connection_that_breaks_is_one_that_ends_early() -> None:
-    class Broken(io.BytesIO):
-        def readinto(self, buffer: Any) -> int:
-            raise OSError("reset")
-
-        def read(self, size: int | None = -1) -> bytes:
-            raise OSError("reset")
-
-    with pytest.raises(StoreError, match="ends early, after 0 records"):
-        list(unpacked(Broken(), ReadReport()))

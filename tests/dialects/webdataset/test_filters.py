@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import io
 import pickle
-import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pytest
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import filters
-from tarviz.dialects.webdataset.parts.collate import default_collation_fn
+from tarviz.dialects.webdataset.filters import default_collation_fn
 from tarviz.model.errors import SchemaError, UsageError
 
 SAMPLE = {"__key__": "k", "__url__": "a.tar", "x.jpg": 1, "png": 2, "cls": 3}
@@ -124,49 +123,6 @@ class TestFields:
         assert {**sample, "b.txt": 1} == plain
 
 
-class TestOrder:
-    def test_shuffling_holds_so_many_back(self) -> None:
-        taken: list[int] = []
-        stage = wds.shuffle(4, initial=2, rng=random.Random(1))
-        run = stage(taken.append(number) or number for number in range(9))  # type: ignore[func-returns-value]
-        counts = [len(taken) for _ in run]
-
-        assert [4, 5, 6, 7, 8, 9, 9, 9, 9] == counts
-
-    def test_the_same_seed_and_pass_give_the_same_order(self) -> None:
-        def ordered(make: Callable[[], Any]) -> list[list[int]]:
-            stage = make()
-            return [list(stage.run(iter(range(40)), f"pass {number}")) for number in range(2)]
-
-        for make in (lambda: wds.shuffle(10, initial=5), lambda: wds.shuffle(10, seed=3), lambda: wds.detshuffle(10, seed=3)):
-            first = ordered(make)
-            assert first == ordered(make)
-            assert first[0] != first[1]
-            assert list(range(40)) == sorted(first[0]) != first[0]
-        assert ordered(lambda: wds.shuffle(10, seed=3)) != ordered(lambda: wds.shuffle(10, seed=4))
-
-    def test_a_determined_one_counts_its_passes_itself(self) -> None:
-        stage = wds.detshuffle(10)
-        first, second = list(stage(range(40))), list(stage(range(40)))
-        before, stage.epoch = stage.epoch, -1
-
-        assert 1 == before
-        assert [first, second] == [list(stage(range(40))) for _ in range(2)]
-        assert first == list(wds.detshuffle(10, epoch=-1).run(iter(range(40)), "any"))
-        assert second == list(wds.detshuffle(10, epoch=0)(range(40)))
-
-    def test_batches_and_lists_are_taken_apart(self) -> None:
-        pairs = [(n, str(n)) for n in range(5)]
-        whole = run(wds.batched(2, collation_fn=None), *pairs)
-
-        assert [pairs[:2], pairs[2:4], pairs[4:]] == whole
-        assert [pairs[:2], pairs[2:4]] == run(wds.batched(2, collation_fn=None, partial=False), *pairs)
-        assert pairs == run(wds.unlisted(), *whole)
-        assert pairs == run(wds.unbatched(), ([0, 1, 2, 3, 4], ["0", "1", "2", "3", "4"]))
-        assert [{"n": 0}, {"n": 1}] == run(wds.unbatched(), {"n": [0, 1]})
-        assert [1, 3] == run(wds.slice(1, 4, 2), *range(9))
-
-
 class TestBatches:
     def test_numbers_and_arrays_are_stacked_and_the_rest_is_listed(self) -> None:
         items = [(n, n / 2, np.full(2, n), b"x", {"a": n}, np.float32(n), True) for n in range(3)]
@@ -233,80 +189,6 @@ def test_stages_that_run_at_once_have_an_underscore() -> None:
     assert [2, 3] == list(filters._map([1, 2], lambda n: n + 1))  # type: ignore[attr-defined]
     assert [1] == list(filters._select([1, 2], lambda n: n < 2))  # type: ignore[attr-defined]
     assert {1, 2, 3} == {*filters._shuffle([1, 2, 3], 2, 1)}  # type: ignore[attr-defined]
-
-
-class TestPipeline:
-    def test_the_order_of_a_pass_is_pinned_by_its_number(self) -> None:
-        pipeline = wds.DataPipeline(range(30), wds.shuffle(10))
-        first, second = list(pipeline), list(pipeline.iterator1())
-        pipeline.set_epoch(0)
-
-        assert [first, second] == [list(pipeline) for _ in range(2)]
-        assert first != second
-        assert list(pipeline.compose()) == list(pipeline)  # a copy goes on from the same pass
-
-    def test_a_repetition_is_an_order_of_its_own(self) -> None:
-        found = list(wds.DataPipeline(range(30), wds.shuffle(10)).repeat(2))
-
-        assert found[:30] != found[30:]
-        assert list(range(30)) == sorted(found[:30]) == sorted(found[30:])
-
-    def test_what_yields_nothing_ends_at_once(self) -> None:
-        assert [] == list(wds.DataPipeline(list).repeat()) == list(wds.DataPipeline().with_epoch(3))
-
-    def test_limits_are_samples_or_batches(self) -> None:
-        assert 7 == len(list(wds.DataPipeline(range(3)).with_epoch(nbatches=7)))
-        assert 7 == len(list(wds.DataPipeline(range(3)).with_epoch(7, 2)))
-        assert 5 == len(list(wds.DataPipeline(range(3)).repeat(nbatches=5)))
-        assert 6 == len(list(wds.DataPipeline(range(3)).repeat(2, 9)))
-
-    def test_it_closes_what_can_be_closed(self) -> None:
-        class Source:
-            closed = 0
-
-            def __iter__(self) -> Iterator[int]:
-                return iter([1])
-
-            def close(self) -> None:
-                self.closed += 1
-
-        source = Source()
-        with wds.DataPipeline(source, wds.map(str)) as pipeline:
-            assert ["1"] == list(pipeline)
-
-        assert 1 == source.closed
-
-    def test_it_is_true_without_a_length(self) -> None:
-        pipeline = wds.DataPipeline(range(1), None, [wds.map(str), wds.map(str)])
-
-        assert pipeline
-        assert 3 == len(pipeline.pipeline)
-        with pytest.raises(TypeError, match=r"a DataPipeline knows no length; with_length\(n\) gives it one"):
-            len(pipeline)
-        with pytest.raises(TypeError, match="can only be iterated over"):
-            pipeline[0]
-        assert 9 == len(pipeline.with_length(9))
-
-    def test_any_kind_of_source_and_stage_will_do(self) -> None:
-        class Begun:
-            def run(self) -> Any:
-                return [1, 2]
-
-        class Doubled:
-            def run(self, source: Any) -> Any:
-                return (2 * item for item in source)
-
-        assert [2, 4] == list(wds.DataPipeline(Begun(), Doubled()))
-        assert [1, 2] == list(wds.DataPipeline(lambda: [1, 2]))
-        assert [7, 8] == list(wds.DataPipeline(range(1), (7, 8)))
-
-    def test_a_whole_pass_is_kept_and_a_broken_one_is_not(self) -> None:
-        asked: list[int] = []
-        pipeline = wds.DataPipeline(lambda: (asked.append(n) or n for n in range(3)), wds.Cached())  # type: ignore[func-returns-value]
-        next(iter(pipeline))
-
-        assert [0, 1, 2] == list(pipeline) == list(pipeline) == list(pipeline)
-        assert [0, 0, 1, 2] == asked
 
 
 def test_errors_of_stages_are_told_to_handlers() -> None:

@@ -27,6 +27,12 @@ class TestReading:
         assert (DATA[:3], DATA[3:70_003], DATA[70_003:]) == (first, second, rest)
         assert file.closed
 
+    @pytest.mark.parametrize(("bufsize", "expected"), [(8192, 1 << 16), (100_000, 100_000)])
+    def test_so_much_is_read_at_a_time(self, tmp_path: Path, bufsize: int, expected: int) -> None:
+        (tmp_path / "a").write_bytes(DATA)
+        with wds.gopen(str(tmp_path / "a"), bufsize=bufsize) as file:
+            assert expected == len(file.peek())
+
     def test_it_is_opened_at_once(self, tmp_path: Path) -> None:
         with pytest.raises(NotFoundError):
             wds.gopen(str(tmp_path / "none"))

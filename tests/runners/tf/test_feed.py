@@ -18,6 +18,8 @@ from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
+from tarviz.runners.plans import Position, ReaderPlan, Track, Trail
+from tarviz.runners.shares import Reader
 from tarviz.runners.tf import feed
 from tarviz.runners.tf.feed import Chunk, ahead, chunks
 from tarviz.samples import write_shard
@@ -40,6 +42,29 @@ def urls(tmp_path: Path) -> list[URL]:
 
 def names(*exts: str) -> dict[str, tuple[str, ...]]:
     return {ext: (ext,) for ext in exts}
+
+
+def test_the_place_of_each_record_is_noted(urls: list[URL]) -> None:
+    pipeline = Pipeline(urls, block_size=8192)
+    for shuffle, expected in ((0, [[0, 0, 1], [0, 0, 40], [0, 1, 1], [0, 4, 40]]), (9, [[0, 0, 1], [0, 0, 40], [0, 0, 41], [0, 0, 200]])):
+        plan = ReaderPlan(pipeline, Reader(), shuffle)
+        track = Track(Trail(), mixed=plan.drawn)
+        list(chunks(pipeline, names("cls"), ReadReport(), plan=plan, track=track))
+
+        marks = [track.mark(steps, 1) for steps in (1, 40, 41, 200)]
+        assert expected == [mark["place"] for mark in marks]
+        assert all(("versions" if shuffle else "version") in mark for mark in marks)
+
+
+@pytest.mark.filterwarnings("ignore:W_EMPTY")
+def test_a_pass_without_records_is_the_last_unless_it_was_resumed_at_its_end(urls: list[URL], tmp_path: Path) -> None:
+    write_shard(tmp_path / "empty.tar", [])
+    track = Track(Trail(Position(0, 4, 40)), mixed=False)
+
+    assert [] == list(chunks(Pipeline(tmp_path / "empty.tar", strict=False), {}, ReadReport(), repeat=None))
+    found = list(chunks(Pipeline(urls), names("cls"), ReadReport(), repeat=2, track=track))
+    assert 200 == sum(map(len, found))
+    assert {"place": [1, 0, 1]}.items() <= track.mark(1, 1).items()
 
 
 def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
 from tarviz.read.spans import HeldTar
-from tarviz.runners.tf.payloads_held import HeldColumn, loaders
+from tarviz.runners.tf.feed import HeldColumn, loaders
 
 
 @pytest.fixture

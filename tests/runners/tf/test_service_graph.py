@@ -20,9 +20,8 @@ from tarviz.runners.tf.served import places
 from tarviz.samples import write_shard
 
 pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
-graphs = pytest.importorskip("tarviz.runners.tf.service_graph")
-from tarviz.runners.tf import typed  # noqa: E402
-from tarviz.runners.tf.steps import fields_read, steps, whole  # noqa: E402
+from tarviz.runners.tf import service, typed
+from tarviz.runners.tf.steps import fields_read, steps, whole
 
 
 def picture(seed: int, width: int = 40) -> bytes:
@@ -39,7 +38,7 @@ def elements(pipeline: Pipeline, calls: int | None = None) -> list[tuple[int, li
     schema = typed.found(pipeline, plan.schema, None, None)
     parts = steps(pipeline, there, schema, lambda: unpack(plan.first, plan.needs))
     where = places(pipeline, fields, ReaderPlan(pipeline, Reader()).pieces(0, 0), 0, ReadReport(), skip=False)
-    made = graphs.graph(pipeline, where, list(fields), parts, whole(pipeline, there, schema).tensors, calls)
+    made = service.graph(pipeline, where, list(fields), parts, whole(pipeline, there, schema).tensors, calls)
     return [(int(run), numbers.numpy().tolist(), [value.numpy() for value in values]) for run, numbers, values in made]
 
 

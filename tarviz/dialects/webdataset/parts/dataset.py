@@ -16,9 +16,10 @@ from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.parts.places import Passes, WorkerPlace
 from tarviz.dialects.webdataset.parts.resuming import Pass, place_of, refuse_mixed, taken_up
-from tarviz.dialects.webdataset.parts.source import ShardReading, Source
+from tarviz.dialects.webdataset.parts.source import Source
 from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
 from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, names_of, single_node_only, split_by_node
+from tarviz.dialects.webdataset.tariterators import ShardReading
 from tarviz.model.errors import UsageError, redact
 from tarviz.read.stream import ReadOptions, ReadReport
 

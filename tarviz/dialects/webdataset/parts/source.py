@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
-from tarviz import stores
-from tarviz.dialects.webdataset.gopen import own_opener, rewrite_url
-from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, reraise_exception, warn_and_continue
-from tarviz.dialects.webdataset.parts.files import group_by_keys, tar_file_expander, url_opener
+from tarviz.dialects.webdataset.gopen import own_opener
+from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts.per_item import with_associate
 from tarviz.dialects.webdataset.parts.places import WorkerPlace
-from tarviz.dialects.webdataset.parts.samples import Needs, Sample, samples, selected
+from tarviz.dialects.webdataset.parts.samples import Needs, Sample
 from tarviz.dialects.webdataset.shardlists import Splitter, refuse_several, single_node_only, split_by_node, split_by_worker, split_urls
+from tarviz.dialects.webdataset.tariterators import ShardReading
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL, Block
 from tarviz.read import stream as reading
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.stores.templates import braces
-
-if TYPE_CHECKING:
-    from tarviz.dialects.webdataset.cache import FileCache
 
 Share: TypeAlias = tuple[str, int, int | None]  # shard, first record, record after the last (None: its end)
 
@@ -39,7 +33,8 @@ def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions)
     """
     if len(urls) >= workers:
         return [(url, 0, None) for url in urls[worker::workers]]
-    counts = [len(reading.index(url, **_index_options(options))) for url in urls]
+    told = {name: getattr(options, name) for name in ("key_split", "group", "duplicates", "concatenated")}
+    counts = [len(reading.index(url, **told)) for url in urls]
     total, found, before = sum(counts), [], 0
     low, high = total * worker // workers, total * (worker + 1) // workers
     for url, count in zip(urls, counts, strict=True):
@@ -49,63 +44,6 @@ def shares(urls: Sequence[str], worker: int, workers: int, options: ReadOptions)
             found.append((url, first, None if last == count else last))
         before += count
     return found
-
-
-def _index_options(options: ReadOptions) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in ("key_split", "group", "duplicates", "concatenated")}
-
-
-@dataclass(frozen=True)
-class ShardReading:
-    """How shards are read: options, which files, under which names, through which cache."""
-
-    options: ReadOptions = field(default_factory=ReadOptions)
-    handler: Handler = reraise_exception
-    select_files: Callable[[str], bool] | None = None
-    rename_files: Callable[[str], str] | None = None
-    cache: FileCache | None = None
-    places: bool = False  # whether samples say where their shard lies (`__local_path__`)
-
-    def __post_init__(self) -> None:
-        if self.handler in (ignore_and_continue, warn_and_continue):
-            object.__setattr__(self, "options", reading.with_changes(self.options, {"on_error": "skip"}))
-
-    def samples(self, url: str) -> Iterator[Sample]:
-        """The samples of one shard."""
-        for _, rows in self.runs(url, ReadReport()):
-            yield from (sample for sample in rows if sample is not None)
-
-    def runs(
-        self, url: str, report: ReadReport, start: int = 0, stop: int | None = None, needs: Needs | None = None
-    ) -> Iterator[tuple[int, Iterable[Sample | None]]]:
-        """Runs of samples of one shard with the number of the first; None stands for a record of which nothing was chosen.
-
-        A run is gone through once, before the next one is asked for.
-        """
-        url = rewrite_url(url)
-        path = self.cache.get_file(url) if self.cache is not None else url
-        if self.rename_files is not None or own_opener(path) is not None:
-            yield from self._put_together(url, path, start, stop)
-            return
-        place = path if self.places and stores.is_local(path) else None
-        with closing(reading.blocks(URL(path), self.options, report=report, start=start, stop=stop)) as run:
-            for block in run:
-                first, rows = block.first, self._rows(block, url, place, needs)
-                del block
-                yield first, rows
-
-    def _rows(self, block: Block, url: str, place: str | None, needs: Needs | None) -> Iterable[Sample | None]:
-        if (select := self.select_files) is None:
-            return samples(block, url, place, needs)
-        return (selected(block, row, url, place, select) for row in range(len(block)))
-
-    def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, Iterable[Sample | None]]]:
-        """The same from single files: under other names, or from streams that are not store's."""
-        place = {"local_path": stores.local_path(path)} if self.places and stores.is_local(path) else {}
-        opened = ({**source, "url": url, **place} for source in url_opener([{"url": path}]))
-        files = tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
-        for number, sample in enumerate(islice(group_by_keys(files), start, stop), start):
-            yield number, [sample]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import tarviz
 from tarviz.model.errors import DataError, SchemaError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
-from tarviz.runners import ray_shards
+from tarviz.runners import ray_data
 from tarviz.samples import write_shard
 from tarviz.testing import strategies
 
@@ -42,7 +42,7 @@ class TestTableOf:
     )
     def test_a_row_is_a_record_and_null_is_what_it_lacks(self, make: Callable[..., Path], content: strategies.Records) -> None:
         for block in tarviz.blocks(str(make(content))):
-            table = ray_shards.table_of(block)
+            table = ray_data.table_of(block)
             lacking = dict.fromkeys(block.exts[code] for code in block.ext.tolist())
             assert [{"__key__": each.key, **lacking, **held(each)} for each in block] == rows([table])
             assert table.validate(full=True) is None
@@ -50,12 +50,12 @@ class TestTableOf:
     def test_a_key_that_is_no_text_is_written_so_that_it_can_be_read(self, make: Callable[..., Path]) -> None:
         (block,) = tarviz.blocks(str(make([("a\udcff", {"cls": b"1"})])))
 
-        assert [{"__key__": r"a\xff", "cls": b"1"}] == rows([ray_shards.table_of(block)])
+        assert [{"__key__": r"a\xff", "cls": b"1"}] == rows([ray_data.table_of(block)])
 
     def test_more_than_two_gigabytes_have_wider_offsets(self, make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ray_shards, "_WIDE", 5)
+        monkeypatch.setattr(ray_data, "_WIDE", 5)
         (block,) = tarviz.blocks(str(make([("a", {"txt": b"12345", "bin": b"123456"})])))
-        table = ray_shards.table_of(block)
+        table = ray_data.table_of(block)
 
         assert [pa.binary(), pa.large_binary()] == [table.schema.field(name).type for name in ("txt", "bin")]
         assert [{"__key__": "a", "txt": b"12345", "bin": b"123456"}] == rows([table])
@@ -73,7 +73,7 @@ class TestTasks:
 
     def tasks(self, pipeline: Pipeline, blocks: int | None = None, processors: int = 2) -> list[list[Any]]:
         """The tables of each task."""
-        shards, count = ray_shards.source(pipeline, 0, blocks, processors)
+        shards, count = ray_data.source(pipeline, 0, blocks, processors)
         found = [list(task()) for task in shards.get_read_tasks(1)]
         assert count == (blocks or len(found))
         return found
@@ -88,7 +88,7 @@ class TestTasks:
 
     def test_large_shards_are_cut_where_they_are_indexed_and_nobody_said_how(self, urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
         size = sum(path.stat().st_size for path in Path(urls).parent.glob("*.tar"))
-        monkeypatch.setattr(ray_shards, "_TASK", (size // 4, size))
+        monkeypatch.setattr(ray_data, "_TASK", (size // 4, size))
         assert [50, 30] == [sum(map(len, tables)) for tables in self.tasks(Pipeline(urls))]
         tarviz.index(urls)
 
@@ -96,7 +96,7 @@ class TestTasks:
         assert [50, 30] == [sum(map(len, tables)) for tables in self.tasks(Pipeline(urls), processors=1)]
 
     def test_they_say_what_they_are(self, urls: str) -> None:
-        shards, _ = ray_shards.source(Pipeline(urls), 0, None, 2)
+        shards, _ = ray_data.source(Pipeline(urls), 0, None, 2)
         paths = [Path(urls).with_name(f"{at}.tar") for at in range(2)]
         tasks = shards.get_read_tasks(1, per_task_row_limit=7)
 
@@ -132,7 +132,7 @@ class TestTasks:
     def test_few_large_tables_are_given(self, urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
         pipeline = Pipeline(urls, "decode(cls)")
         assert [1, 1] == [len(tables) for tables in self.tasks(pipeline)]
-        monkeypatch.setattr(ray_shards, "_TABLE", 1)
+        monkeypatch.setattr(ray_data, "_TABLE", 1)
 
         assert [[1, 49], [1, 29]] == [[len(table) for table in tables] for tables in self.tasks(pipeline)]
 
