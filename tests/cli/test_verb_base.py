@@ -16,103 +16,8 @@ import click
 import pytest
 
 from tarviz import cli
-from tarviz.cli import progress, verb_base
+from tarviz.cli import verb_base
 from tarviz.model import plugins
-from tests.conftest import wait_until
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    stream = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest sets sys.stderr itself before each test
-    return stream
-
-
-class TestProgress:
-    def test_nothing_is_shown_in_the_first_second(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(10, "records", clock=clock) as bar:
-            clock.now += 0.9
-            bar.add(9)
-
-        assert "" == terminal.getvalue()
-
-    def test_shows_share_rate_and_time_left(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(100, "records", "a.tar", clock=clock) as bar:
-            clock.now += 2
-            bar.add(50)
-
-        assert "a.tar" in terminal.getvalue()
-        assert " 50%  50 of 100 records  25/s  2 s left" in terminal.getvalue()
-        assert terminal.getvalue().endswith("\r\x1b[2K")
-
-    def test_bytes_are_shown_as_sizes(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(None, "bytes", clock=clock) as bar:
-            clock.now += 2
-            bar.add(3_000_000)
-
-        assert "3.00 MB  1.50 MB/s  2 s" in terminal.getvalue()
-
-    def test_is_drawn_ten_times_a_second_at_most(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(None, "records", clock=clock) as bar:
-            clock.now += 1
-            for _ in range(1000):
-                clock.now += 0.001
-                bar.add()
-
-        assert 12 > terminal.getvalue().count("\r")
-
-    def test_a_long_step_is_seen_to_go_on(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(1, "shards", "a.tar", clock=clock):
-            clock.now += 7
-            wait_until(lambda: "a.tar  0 shards  0.0/s  7 s" in terminal.getvalue())
-
-    def test_is_silent_when_stderr_is_no_terminal(self, capsys: pytest.CaptureFixture[str]):
-        clock = Clock()
-        with verb_base.Progress(10, "records", clock=clock) as bar:
-            clock.now += 5
-            bar.add(5)
-
-        assert "" == capsys.readouterr().err
-
-    def test_a_label_cannot_steer_the_terminal(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(None, "records", "\x1b[31mred", clock=clock) as bar:
-            clock.now += 5
-            bar.add()
-
-        assert "\\x1b[31mred" in terminal.getvalue()
-
-    def test_quiet_silences_it(self, terminal: Terminal):
-        clock = Clock()
-
-        @verb_base.verb("work", example="work -q")
-        @verb_base.quiet_option
-        def work() -> None:
-            with verb_base.Progress(10, "records", clock=clock) as bar:
-                clock.now += 5
-                bar.add(5)
-
-        work.main(["-q"], standalone_mode=False)
-
-        assert "" == terminal.getvalue()
 
 
 class Counted(verb_base.Result):
@@ -268,11 +173,13 @@ class TestNotebook:
 
             assert running == verb_base.in_notebook()
 
-    def test_widgets_are_shown_through_the_door_of_a_notebook(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(verb_base, "in_notebook", lambda: True)
-        assert [False, False, True] == [verb_base.for_widgets(door) for door in (None, verb_base.Door(), verb_base.Door(capture=True))]
-        monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
-        assert not verb_base.for_widgets(verb_base.Door(capture=True))
+    @pytest.mark.parametrize("notebook", [True, False])
+    def test_widgets_are_shown_through_the_door_of_a_notebook(self, monkeypatch: pytest.MonkeyPatch, notebook: bool):
+        monkeypatch.setattr(verb_base, "in_notebook", lambda: notebook)
+        assert (verb_base.Door(), False) == (verb_base.door(), verb_base.for_widgets())
+        for door, shown in ((None, False), (verb_base.Door(), False), (verb_base.Door(capture=True, cell="x"), notebook)):
+            with click.Context(click.Command("tarviz"), obj=door) as context, click.Context(click.Command("ls"), parent=context):
+                assert (door or verb_base.Door(), shown) == (verb_base.door(), verb_base.for_widgets())
 
 
 class Slow(verb_base.Result):

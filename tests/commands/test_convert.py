@@ -834,34 +834,6 @@ class TestShell:
         assert 2 == self.run(path, str(tmp_path / "o"), "--exists", "error")
 
 
-class TestResult:
-    def test_it_is_a_sequence_of_paths_with_figures(self, tmp_path):
-        shards(tmp_path / "in", 3, 3)
-
-        found = convert(tmp_path / "in", tmp_path / "t-{}.tfrecord")
-
-        assert isinstance(found[0], str)
-        assert found[1:] == list(found)[1:]
-        assert found == list(found)
-        assert repr(list(found)) == repr(found)
-        assert sum(os.path.getsize(path) for path in found) == found.bytes
-        assert "text/html" in found._repr_mimebundle_()
-
-    def test_many_outputs_are_counted_not_listed(self, tmp_path):
-        path = make(tmp_path / "a.tar", some(100))
-
-        text = str(convert(path, tmp_path / "t.tfrecord", max_shard_size=1))
-
-        assert "… 81 more" in text
-        assert "100 files" in text
-
-    def test_secrets_in_urls_are_not_shown(self):
-        found = module.Converted([Written(URL("http://me:pw@host/a?sig=abc"), 1, 1, "")], tarviz.read.stream.ReadReport())
-
-        assert "pw" not in str(found)
-        assert "abc" not in json.dumps(found.to_dict())
-
-
 class TestWords:
     @pytest.mark.parametrize(
         ("argv", "words"),

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 from tarviz import cli, samples, stores
 from tarviz.commands.create import create
 from tarviz.commands.objects import objects
-from tarviz.commands.tsv import tsv
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
-from tarviz.testing.strategies import numbered, shard
-from tarviz.testing.strategies import records as record_lists
+from tarviz.testing.strategies import numbered
 from tests.commands.conftest import listed, names, plain
 
 Make = Callable[..., Path]
@@ -40,104 +36,6 @@ def plan(tmp_path: Path) -> Callable[..., Path]:
         return tmp_path / name
 
     return write
-
-
-class TestPlan:
-    def test_cells_are_text_and_files(self, plan: Any, out: Path, tmp_path: Path):
-        result = create(plan("__key__\tcls\t@jpg\ntrain/x\t7\ta b.jpg\ntrain/y\t8\tlarge.bin\n"), out, base=tmp_path)
-
-        assert [("train/x", {"cls": b"7", "jpg": b"small"}), ("train/y", {"cls": b"8", "jpg": LARGE})] == plain(out)
-        assert (2, 0, out.stat().st_size) == (result.records, result.exit_code, result.bytes)
-        assert 4 == len(listed(out))
-
-    def test_keys_are_numbers_where_the_plan_has_none(self, plan: Any, out: Path):
-        create(plan("cls\n7\n8\n"), out)
-        assert ["000000000", "000000001"] == [key for key, _ in plain(out)]
-
-        create(plan("cls\n7\n"), out, key="train/{record:04d}")
-        assert ["train/0000"] == [key for key, _ in plain(out)]
-
-    def test_csv_with_quotes(self, plan: Any, out: Path, tmp_path: Path):
-        create(plan('__key__,txt,@jpg\nx,"a, ""b""\nc",a b.jpg\ny,b,\n', "plan.csv"), out, base=tmp_path)
-
-        assert [("x", {"txt": b'a, "b"\nc', "jpg": b"small"}), ("y", {"txt": b"b"})] == plain(out)
-
-    def test_a_missing_cell_is_no_field(self, plan: Any, out: Path):
-        create(plan("__key__\tcls\ttxt\nx\t\\N\tone\ny\t2\t\n"), out)
-
-        assert [("x", {"txt": b"one"}), ("y", {"cls": b"2", "txt": b""})] == plain(out)
-
-    @settings(max_examples=60, deadline=None)
-    @given(record_lists())
-    @pytest.mark.matrix
-    def test_a_table_made_by_tsv_makes_the_records_again(self, tmp_path_factory: Any, content: Any):
-        folder = tmp_path_factory.mktemp("create")
-        exts = sorted({ext for _, fields in content for ext in fields} or {"jpg"})
-        content = [(key, dict(sorted(fields.items()))) for key, fields in content]
-        (folder / "a.tar").write_bytes(shard(content, format=tarfile.GNU_FORMAT))
-
-        tsv(folder / "a.tar", folder / "plan.tsv", fields=" ".join(exts))
-        create(folder / "plan.tsv", folder / "out.tar")
-
-        assert content == plain(folder / "out.tar")
-
-    def test_windows_lines_and_byte_order_mark(self, plan: Any, out: Path):
-        create(plan("\ufeff__key__\tcls\r\nx\t1\r\n"), out)
-
-        assert [("x", {"cls": b"1"})] == plain(out)
-
-    def test_files_may_be_elsewhere(self, plan: Any, out: Path):
-        with stores.of("memory://c/x").create("memory://c/x") as sink:  # type: ignore[arg-type]
-            sink.write(b"far")
-
-        create(plan("__key__\t@bin\nx\tmemory://c/x\n"), out)
-
-        assert [("x", {"bin": b"far"})] == plain(out)
-
-    def test_a_plan_from_elsewhere_names_no_file_here(self, plan: Any, out: Path, tmp_path: Path):
-        with stores.of("memory://c/plan.tsv").create("memory://c/plan.tsv") as sink:  # type: ignore[arg-type]
-            sink.write(f"__key__\t@bin\nx\t{plan('')}\n".encode())
-
-        with pytest.raises(UsageError, match="a file of this one"):
-            create("memory://c/plan.tsv", out)
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("", "plan is empty"),
-            ("cls\tcls\n1\t2\n", "twice"),
-            ("cls\t@cls\n1\t2\n", "twice"),
-            ("a/b\n1\n", "names no field"),
-            (".x\n1\n", "names no field"),
-            ("__key__\tcls\na\n", "line 2 of the plan has 1 cells, the header 2"),
-            ("__key__\tcls\n\t1\n", "line 2 of the plan has no key"),
-            ("__key__\tcls\na.b\t1\n", "cannot be a key"),
-            ("__key__\tcls\na\t\\N\n", "line 2: the record 'a' has no field"),
-            ("__key__\tcls\na/\t1\n", "cannot be a key"),
-            ("__key__\tcls\na\t1\nb\t1\na\t2\n", "line 4: the key 'a' appeared before"),
-            ("__key__\t@jpg\na\tno.jpg\n", "line 2: there is no file 'no.jpg'"),
-            ("__key__\t@jpg\na\tlarge.bin\nb\tno.jpg\n", "line 3: there is no file"),
-        ],
-    )
-    def test_a_plan_that_cannot_be_followed_writes_nothing(
-        self, plan: Any, out: Path, tmp_path: Path, text: str, message: str, monkeypatch: Any
-    ):
-        place = plan(text)
-        monkeypatch.chdir(tmp_path)
-
-        with pytest.raises(UsageError, match=message):
-            create(place, out)
-        assert not out.exists()
-
-    def test_a_csv_that_cannot_be_read(self, plan: Any, out: Path):
-        with pytest.raises(UsageError, match="line 2"):
-            create(plan('cls\n"a" b\n', "plan.csv"), out)
-
-    def test_skip_leaves_out_what_is_missing(self, plan: Any, out: Path, tmp_path: Path):
-        result = create(plan("__key__\t@jpg\na\tno.jpg\nb\ta b.jpg\nb\ta b.jpg\n"), out, base=tmp_path, on_error="skip")
-
-        assert ["b"] == [key for key, _ in plain(out)]
-        assert (1, {"E_NOT_FOUND": 1, "E_USAGE": 1}) == (result.exit_code, result.report.counts())
 
 
 @pytest.fixture
@@ -522,46 +420,6 @@ class TestAnnotated:
         assert (1, b"") == (done.returncode, done.stderr) or b"lonely" in done.stderr
         assert content == plain(tmp_path / "out.tar")
         assert self.rows(shard) == self.rows(tmp_path / "out.tar")
-
-
-class TestParquet:
-    def test_nothing_and_a_path_are_no_bytes(self, out: Path, tmp_path: Path):
-        arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        parquet.write_table(arrow.table({"cls": [1, 2], "id": [1.5, float("nan")]}), tmp_path / "a.parquet")
-        parquet.write_table(arrow.table({"jpg": [{"bytes": None, "path": "a.jpg"}]}), tmp_path / "b.parquet")
-
-        create(tmp_path / "a.parquet", out)
-        with pytest.raises(UsageError, match=r"the path a\.jpg and not the bytes"):
-            create(tmp_path / "b.parquet", out)
-
-        assert [{"cls": b"1", "id": b"1.5"}, {"cls": b"2"}] == [fields for _, fields in plain(out)]
-
-    def test_a_plan_in_parquet(self, plan: Any, out: Path, tmp_path: Path):
-        arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        plan("")
-        rows = [
-            {"__key__": "a", "@jpg": "a b.jpg", "cls": 7, "json": {"w": 1}, "png": {"bytes": b"\0", "path": "x.png"}, "txt": None},
-            {"__key__": "b", "@jpg": "large.bin", "cls": 8, "json": {"w": 2}, "png": None, "txt": "b"},
-        ]
-        parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "plan.parquet")
-
-        create(tmp_path / "plan.parquet", out, base=tmp_path)
-
-        assert [
-            ("a", {"jpg": b"small", "cls": b"7", "json": b'{"w": 1}', "png": b"\0"}),
-            ("b", {"jpg": LARGE, "cls": b"8", "json": b'{"w": 2}', "txt": b"b"}),
-        ] == plain(out)
-
-    def test_tsv_there_and_back(self, make: Make, out: Path, tmp_path: Path):
-        pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        content = numbered(20)
-
-        tsv(make(content), tmp_path / "plan.parquet", fields="png cls", format="parquet")
-        create(tmp_path / "plan.parquet", out)
-
-        assert content == plain(out)
 
 
 class TestRefused:
