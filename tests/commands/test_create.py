@@ -13,9 +13,9 @@ import pytest
 from tarviz import cli, samples, stores
 from tarviz.commands.create import create
 from tarviz.commands.objects import objects
-from tarviz.model.errors import NotFoundError, StoreError, UsageError
+from tarviz.model.errors import StoreError, UsageError
 from tarviz.testing.strategies import numbered
-from tests.commands.conftest import listed, names, plain
+from tests.commands.conftest import listed, plain
 
 Make = Callable[..., Path]
 LARGE = os.urandom(200_000)
@@ -49,122 +49,6 @@ def tree(tmp_path: Path) -> Path:
                 (folder / f"{number}.JPG").write_bytes(f"{split}{label}{number}".encode())
                 (folder / f"{number}.meta.json").write_bytes(b"{}")
     return root
-
-
-class TestFolder:
-    def test_split_and_label_are_folders(self, tree: Path, out: Path, tmp_path: Path):
-        result = create(tree, out, labels=tmp_path / "names.txt")
-        found = plain(out)
-
-        assert 18 == len(found)
-        assert ("train/cat/0", {"jpg": b"traincat0", "meta.json": b"{}", "cls": b"0"}) == found[0]
-        assert ("val/n01 é/2", b"2") == (found[-1][0], found[-1][1]["cls"])
-        assert ["cat", "dog", "n01 é"] == result.labels == (tmp_path / "names.txt").read_text().splitlines()
-        assert b"train/cat/0.JPG" == names(out)[0]
-
-    def test_each_split_has_outputs_of_its_own(self, tree: Path, tmp_path: Path):
-        result = create(tree, tmp_path / "{split}-{shard:03d}.tar", count=4)
-
-        assert {"train-000.tar": 4, "train-001.tar": 4, "train-002.tar": 1, "val-000.tar": 4, "val-001.tar": 4, "val-002.tar": 1} == {
-            Path(tar.url).name: tar.records for tar in result.outputs
-        }
-        assert "cat/0" == plain(tmp_path / "val-000.tar")[0][0]
-
-    def test_a_size_holds(self, tree: Path, tmp_path: Path):
-        result = create(tree, tmp_path / "s-{shard}.tar", size=10_240)
-
-        assert 18 == result.records
-        assert all(Path(tar.url).stat().st_size <= 10_240 for tar in result.outputs)
-
-    def test_labels_alone_and_files_alone(self, tree: Path, out: Path):
-        create(tree / "train", out)
-        assert ("cat/0", b"0") == (plain(out)[0][0], plain(out)[0][1]["cls"])
-
-        create(tree / "train" / "cat", out)
-        assert ("0", {"jpg": b"traincat0", "meta.json": b"{}"}) == plain(out)[0]
-
-    def test_a_class_that_is_there_stays(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "0.cls").write_bytes(b"99")
-
-        create(tree, out)
-
-        assert b"99" == plain(out)[0][1]["cls"]
-
-    def test_uneven_depth_wants_a_word(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "more").mkdir()
-        (tree / "train" / "cat" / "more" / "x.jpg").write_bytes(b"")
-
-        with pytest.raises(UsageError, match="--layout"):
-            create(tree, out)
-        create(tree, out, layout="split/label")
-        assert b"0" == dict(plain(out))["train/cat/more/x"]["cls"]
-
-    def test_what_is_no_field_is_warned_of(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "README").write_bytes(b"")
-        (tree / "train" / "cat" / ".DS_Store").write_bytes(b"")
-        (tree / "train" / "link").symlink_to(tree / "val")
-        os.mkfifo(tree / "train" / "cat" / "pipe.jpg")
-
-        result = create(tree, out)
-
-        assert (1, {"W_NO_KEY": 1, "W_SKIPPED_TYPE": 2}) == (result.exit_code, result.report.counts())
-
-    def test_what_lies_above_the_folders_is_of_no_record(self, tree: Path, out: Path):
-        for name in ("README.md", "train.csv"):
-            (tree / name).write_bytes(b"")
-        (tree / ".git" / "refs").mkdir(parents=True)
-        (tree / ".git" / "refs" / "a.jpg").write_bytes(b"")
-
-        result = create(tree, out)
-
-        assert {"W_NO_KEY": 2, "W_SKIPPED_TYPE": 1} == result.report.counts()
-        assert {"train", "val"} == {key.partition("/")[0] for key, _ in plain(out)}
-
-    def test_what_img2dataset_writes_has_no_classes(self, tmp_path: Path, out: Path):
-        for part in ("00000", "00001"):
-            (tmp_path / "set" / part).mkdir(parents=True)
-            (tmp_path / "set" / f"{part}_stats.json").write_text("{}")
-            for ending in ("jpg", "json", "txt"):
-                (tmp_path / "set" / part / f"{part}0000.{ending}").write_bytes(b"")
-
-        result = create(tmp_path / "set", out)
-
-        assert {"W_NO_KEY": 2} == result.report.counts()
-        assert [("00000/000000000", ["jpg", "json", "txt"]), ("00001/000010000", ["jpg", "json", "txt"])] == [
-            (key, sorted(fields)) for key, fields in plain(out)
-        ]
-
-    def test_fields_that_not_all_have_are_said(self, tmp_path: Path, out: Path):
-        for name in ("a.jpg", "a.txt", "b.jpg", "c.heic"):
-            (tmp_path / "set" / name).parent.mkdir(exist_ok=True)
-            (tmp_path / "set" / name).write_bytes(b"")
-
-        assert "not in all 3 records: jpg 2, txt 1, heic 1" in create(tmp_path / "set", out).names
-
-    def test_a_link_to_a_file_is_the_file(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "9.jpg").symlink_to(tree / "train" / "dog" / "0.JPG")
-
-        create(tree, out)
-
-        assert b"traindog0" == dict(plain(out))["train/cat/9"]["jpg"]
-
-    @pytest.mark.parametrize(
-        ("options", "where"),
-        [({"layout": "split/label"}, "train"), ({"count": 3}, "."), ({}, "empty")],
-    )
-    def test_what_cannot_be_made(self, tree: Path, out: Path, options: Any, where: str):
-        (tree / "empty").mkdir()
-        with pytest.raises((UsageError, NotFoundError)):
-            create(tree / where, out, **options)
-
-    def test_splits_there_are_not(self, tree: Path, tmp_path: Path):
-        with pytest.raises(UsageError, match="no splits"):
-            create(tree / "train", tmp_path / "{split}.tar")
-
-    def test_extensions_that_differ_in_case_only(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "0.jpg").write_bytes(b"")
-        with pytest.raises(UsageError, match="case"):
-            create(tree, out)
 
 
 class TestShell:

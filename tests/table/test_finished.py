@@ -141,5 +141,5 @@ def test_what_a_query_gives_is_called_as_it_is_written(items_of_two_kinds):
     assert [
         (False, "1", "1", "1", 1, "k0"),
         (True, '"x"', '"x"', None, 2, "k1"),
-        (None, '[2,"b"]', '[2,"b"]', "3", 3, "k2"),
+        (None, '[2,"b"]', '[2,"b"]', '"3"', 3, "k2"),
     ] == found.fetchall()

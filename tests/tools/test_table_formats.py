@@ -5,14 +5,24 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarviz.commands.tsv import parse
+from tarviz.commands.tsv import parse, tsv
+from tarviz.model.errors import DataError
 from tarviz.tools import table_formats
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.txt"
 
 
 class TestCsv:
@@ -116,3 +126,47 @@ class TestCells:
 
     def test_rows_come_back_under_their_titles(self):
         assert [{"a\tb": b"1", "c": None}, {"a\tb": b"", "c": b"\n"}] == list(parse("a\\tb\tc\n1\t\\N\n\n\t\\n\n"))
+
+
+class TestJson:
+    def test_kinds(self, make: Make, out: Path):
+        fields = {"cls": b" 7\n", "json": b'{"w": [1, 2.5, null]}', "txt": "größe\n".encode(), "bin": b"\xff\0"}
+        tsv(make([("a", fields), ("b", {"cls": b"cat", "json": b"{", "txt": b""})]), out, fields="cls json txt bin", format="json")
+
+        assert [
+            {"__key__": "a", "cls": 7, "json": {"w": [1, 2.5, None]}, "txt": "größe\n", "bin": {"base64": "/wA="}},
+            {"__key__": "b", "cls": "cat", "json": "{", "txt": "", "bin": None},
+        ] == [json.loads(line) for line in out.read_text().splitlines()]
+
+    @pytest.mark.parametrize("payload", [b"[" * 100_000, b"NaN", b"1" * 5000, b'"\xff"', b"Infinity"])
+    def test_json_that_cannot_be_taken_stays_text(self, payload: bytes):
+        line = table_formats.JsonLines(["json"], [("json",)]).row([payload])
+
+        value = json.loads(line, parse_constant=pytest.fail)["json"]
+        assert isinstance(value, dict) or payload.decode() == value
+
+    @pytest.mark.parametrize("payload", [b"9223372036854775808", b"1" * 10_000, b"1_000", "٣".encode(), b"1.0"])
+    def test_a_class_that_is_no_int64_stays_text(self, payload: bytes):
+        assert payload.decode() == json.loads(table_formats.JsonLines(["cls"], [("cls",)]).row([payload]))["cls"]
+
+
+class TestParquet:
+    @pytest.mark.matrix
+    def test_kinds(self, make: Make, out: Path):
+        parquet = pytest.importorskip("pyarrow.parquet")
+        content = [(f"k{at}", {"cls": b"%d" % at, "txt": b"t", "jpg": b"\xff"}) for at in range(5000)]
+        tsv(make([*content, ("z", {"txt": b""})]), out, fields="cls txt jpg", format="parquet")
+
+        table = parquet.read_table(out)
+        assert ["string", "int64", "string", "binary"] == [str(kind) for kind in table.schema.types]
+        assert [*range(5000), None] == table["cls"].to_pylist()
+        assert (b"\xff", None) == (table["jpg"][0].as_py(), table["jpg"][-1].as_py())
+
+    def test_a_value_that_does_not_fit_its_column(self, make: Make, out: Path):
+        pytest.importorskip("pyarrow.parquet")
+        content = [("a", {"cls": b"1"}), ("b", {"cls": b"one"})]
+
+        with pytest.raises(DataError, match=r'E_SCHEMA .* record "b"'):
+            tsv(make(content), out, fields="cls", format="parquet")
+        assert not out.exists()
+        assert (1, 1) == ((result := tsv(make(content), out, fields="cls", format="parquet", on_error="skip")).rows, result.exit_code)
