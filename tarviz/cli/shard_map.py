@@ -183,13 +183,11 @@ def _recipe(verb: Callable[..., Any], keywords: Mapping[str, Any]) -> dict[str, 
     """What a manifest says of a tool; its options are None where a Python function is one, which may change without its name changing."""
     from tarviz import __version__
 
-    options: dict[str, Any] | None = {}
-    for name, value in keywords.items():
-        if options is None or not isinstance(value, str | int | float | bool | None | tuple | list | PathLike):
-            options = None
-            break
-        options[name] = list(value) if isinstance(value, tuple) else fspath(value) if isinstance(value, PathLike) else value
-    if options and isinstance(script := options.get("script"), str):
-        with open(script, "rb") as file:
-            options["script"] = hashlib.sha256(file.read()).hexdigest()
+    options: dict[str, Any] | None = None
+    if all(isinstance(value, str | int | float | bool | None | tuple | list | PathLike) for value in keywords.values()):
+        options = {name: list(value) if isinstance(value, tuple) else value for name, value in keywords.items()}
+        options |= {name: fspath(value) for name, value in keywords.items() if isinstance(value, PathLike)}
+        if script := options.get("script"):
+            with open(script, "rb") as file:
+                options["script"] = hashlib.sha256(file.read()).hexdigest()
     return {"format": "tar", "verb": verb.__name__, "tarviz": __version__, "options": options}

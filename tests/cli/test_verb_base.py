@@ -7,10 +7,11 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
@@ -252,3 +253,75 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
     assert "n     k  z\na     1\nbbb  22  x" == verb_base.table(rows, right=[1], header=("n", "k", "z"))
     assert "a     1\nbbb  22  x" == verb_base.table(rows, right=[1])
+
+
+def given(option: Callable[..., Any], *words: str) -> dict[str, Any]:
+    """What a command with these options is handed over."""
+
+    @verb_base.verb("some", example="some")
+    @option
+    def some(**options: Any) -> dict[str, Any]:
+        return options
+
+    found: dict[str, Any] = some.main(list(words), standalone_mode=False)
+    return found
+
+
+READING = {
+    "strict": None,
+    "key_split": "first-dot",
+    "group": "adjacent",
+    "duplicates": "error",
+    "concatenated": False,
+    "where": "",
+    "keys": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ([], {}),
+        (["--strict", "--concatenated"], {"strict": True, "concatenated": True}),
+        (["--lenient", "--key-split", "last-dot"], {"strict": False, "key_split": "last-dot"}),
+        (["--group", "shard", "--duplicates", "last"], {"group": "shard", "duplicates": "last"}),
+        (["--where", "cls = 3", "--keys", "list"], {"where": "cls = 3", "keys": "list"}),
+    ],
+)
+def test_the_options_of_reading(words: list[str], changed: dict[str, Any]):
+    assert READING | changed == given(verb_base.reading_options, *words)
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "expected"),
+    [
+        (verb_base.json_option, ["--json"], {"as_json": True}),
+        (verb_base.json_option, [], {"as_json": False}),
+        (verb_base.output_option, ["-o", "x"], {"output": "x"}),
+        (verb_base.output_option, [], {"output": None}),
+        (verb_base.workers_option, ["-j", "0"], {"workers": 0}),
+        (verb_base.workers_option, [], {"workers": None}),
+        (verb_base.on_error_option, ["--on-error", "skip"], {"on_error": "skip"}),
+        (verb_base.on_error_option, [], {"on_error": "raise"}),
+        (verb_base.quiet_option, ["-q"], {}),
+        (verb_base.tags_option, [], {}),
+        (
+            verb_base.urls_argument,
+            ["a", "b"],
+            {
+                "urls": ("a", "b"),
+            },
+        ),
+    ],
+)
+def test_options_that_verbs_share(option: Callable[..., Any], words: list[str], expected: dict[str, Any]):
+    assert expected == given(option, *words)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [(verb_base.workers_option, ["-j", "-1"]), (verb_base.on_error_option, ["--on-error", "stop"]), (verb_base.urls_argument, [])],
+)
+def test_what_an_option_cannot_be_is_refused(option: Callable[..., Any], words: list[str]):
+    with pytest.raises(click.UsageError):
+        given(option, *words)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -14,9 +15,11 @@ from hypothesis import given, settings
 from tarviz import stores
 from tarviz.commands.create import create
 from tarviz.commands.tsv import tsv
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.model.types import URL
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
+from tarviz.tools.create_plan import Planned, paths_in, planned
 from tests.commands.conftest import listed, plain
 
 Make = Callable[..., Path]
@@ -176,3 +179,83 @@ class TestParquet:
         create(tmp_path / "plan.parquet", out)
 
         assert content == plain(out)
+
+
+class TestTitles:
+    @pytest.mark.parametrize(
+        ("text", "fields", "said"),
+        [
+            ("", {}, "the plan is empty"),
+            ("\t\n", {}, "the plan is empty"),
+            ("a\ta\n", {}, "names no field, or one twice"),
+            ("@jpg\tJPG\n", {}, "names no field, or one twice"),
+            ("a/b\n", {}, "names no field"),
+            (".a\n", {}, "names no field"),
+            ("a.\n", {}, "names no field"),
+            ("a\tb\n", {"y": "cls"}, "no column 'y'; it has a, b"),
+            ("a\tb\n", {"a": "cls", "b": "cls"}, "or one twice"),
+            ("a\tb\n1\n", {}, "line 2 of the plan has 1 cells, the header 2"),
+            ("__key__\tb\n\t1\n", {}, "line 2 of the plan has no key"),
+        ],
+    )
+    def test_a_header_that_names_no_fields_is_refused(self, tmp_path: Path, text: str, fields: dict[str, str], said: str):
+        (tmp_path / "plan.tsv").write_text(text)
+
+        with pytest.raises(UsageError, match=said):
+            planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
+
+    @pytest.mark.parametrize("name", ["p.xlsx", "p.XLS", "p.json", "p.jsonl"])
+    def test_what_is_no_table_is_refused_by_its_name(self, name: str):
+        with pytest.raises(UsageError, match="a plan is a table in CSV, TSV or Parquet"):
+            planned(name, None, "{n}", "", {}, check=True)
+
+    def test_the_whole_of_a_plan(self, tmp_path: Path):
+        (tmp_path / "plan.csv").write_text("file, label ,\na.jpg,dog,1\n,cat,2\n\nc.jpg,,3\n")
+        records, labels = planned(str(tmp_path / "plan.csv"), None, "k{n:02d}", "in", {"file": "@jpg", "label": "cls"}, check=False)
+
+        assert ["cat", "dog"] == labels
+        assert [
+            Planned(b"k00", [(b"jpg", URL("in/a.jpg")), (b"cls", b"1")], "line 2"),
+            Planned(b"k01", [(b"cls", b"0")], "line 3"),
+            Planned(b"k02", [(b"jpg", URL("in/c.jpg"))], "line 5"),
+        ] == records
+
+
+class TestPaths:
+    """A column of paths that is taken for text says how the files are taken."""
+
+    RECORDS = (
+        Planned(b"k0", [(b"file", b"a.JPG"), (b"txt", b"a dog"), (b"none", b"x.png"), (b"jpg", URL("a.jpg"))], "line 2"),
+        Planned(b"k1", [(b"file", b"b.png"), (b"txt", b"b.png"), (b"none", b"y.png")], "line 3"),
+        Planned(b"k2", [(b"file", b"sub/c.png")], "line 4"),
+    )
+
+    @pytest.mark.parametrize(
+        ("there", "folders", "more"), [("sub/c.png", [".", "in"], ""), ("in/b.png", [".", "in"], " -C in"), ("b.png", ["in", ""], "")]
+    )
+    def test_where_one_of_the_files_is_there(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, there: str, folders: list[str], more: str
+    ):
+        monkeypatch.chdir(tmp_path)
+        Path(there).parent.mkdir(exist_ok=True)
+        Path(there).write_bytes(b"")
+
+        how = f"--as @png=file{more} takes the files, --as cls=COLUMN the labels beside them."
+        assert [f"file holds paths of files, and their text was written; {how}"] == list(paths_in(list(self.RECORDS), folders))
+
+    def test_nothing_is_said_where_none_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.chdir(tmp_path)
+        Path("a dog").write_bytes(b"")
+
+        assert [] == list(paths_in(list(self.RECORDS), [""]))
+
+
+def test_without_pyarrow_a_plan_in_parquet_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "p.parquet").write_bytes(b"no table")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingPackageError, match=r"A plan in Parquet needs the package pyarrow.*tarviz\[table\]"):
+        planned(str(tmp_path / "p.parquet"), None, "{n}", "", {}, check=True)
+    monkeypatch.undo()
+    pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
+    with pytest.raises(UsageError, match="this is no Parquet file"):
+        planned(str(tmp_path / "p.parquet"), None, "{n}", "", {}, check=True)
