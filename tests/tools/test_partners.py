@@ -269,3 +269,18 @@ class TestOtherShards:
         others = partners.OtherShards(urls, ReadOptions(on_error="skip"), str(tmp_path / "2"), None, report)
         assert [(urls[1], "E_TRUNCATED")] == [(fault.shard, fault.code) for fault in report.skipped]
         assert [1] == [len(some) for some in others.of([b"k9"])]
+
+
+@pytest.mark.usefixtures("duckdb")
+@pytest.mark.parametrize(("at_once", "looked_for"), [(1, 2), (8 << 20, 3)])
+def test_of_a_table_so_many_rows_are_looked_for_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, looked_for: int):
+    monkeypatch.setattr(partners, "_AT_ONCE", at_once)
+    monkeypatch.setattr(partners, "_ROWS", range(2, 3))
+    (tmp_path / "t.csv").write_text("key,n\n" + "".join(f"k{at},{at}\n" for at in range(8)))
+    rows = partners.Rows(str(tmp_path / "t.csv"), None, None, str(tmp_path), ReadOptions())
+    found = rows.of([b"k%d" % at for at in range(8)])
+
+    first = next(found)
+    assert looked_for == int(rows.used.sum())
+    assert [{"json": {"n": at}} for at in range(8)] == [dict(each()) for each in [*first, *(one for some in found for one in some)]]
+    assert rows.used.all()
