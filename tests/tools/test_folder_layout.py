@@ -83,6 +83,51 @@ class TestFiles:
             found(str(tmp_path))
 
 
+class TestBeside:
+    """Pictures and what is said of them, in folders of their own or side by side."""
+
+    @pytest.mark.parametrize(
+        ("layout", "names", "expected"),
+        [
+            ("yolo", ["a.jpg", "a.txt", "b.png"], [("", "", "a", ["jpg", "txt"]), ("", "", "b", ["jpg"])]),
+            ("yolo", ["images/train/1.jpg", "labels/train/1.txt"], [("train", "", "train/1", ["jpg", "txt"])]),
+            ("yolo", ["train/images/1.jpg", "train/labels/1.txt"], [("train", "", "train/1", ["jpg", "txt"])]),
+            ("voc", ["JPEGImages/1.jpg", "Annotations/1.xml"], [("", "", "1", ["xml", "jpg"])]),
+        ],
+    )
+    def test_they_are_one_record(self, tree: Callable[..., str], layout: str, names: list[str], expected: object):
+        assert expected == found(tree(*names), layout)[0]
+
+    def test_what_has_no_picture_or_lies_elsewhere_is_of_no_record(self, tree: Callable[..., str]):
+        root = tree("images/1.jpg", "labels/1.txt", "labels/2.txt", "README.md", "more/x.jpg")
+        groups, _, made = files_of(root, "yolo", report := ReadReport())
+
+        assert ["1"] == [group.key for group in groups]
+        assert {"W_NO_KEY": 1} == report.counts()
+        assert "no picture has this name; the file belongs to no record." == report.warnings[0].message
+        assert ["2 files elsewhere are of no record: README.md"] == made.notes
+
+    @pytest.mark.parametrize(
+        ("name", "text", "labels"),
+        [
+            ("data.yaml", "names: [cat, dog]", ["cat", "dog"]),
+            ("data.yml", "nc: 2\nnames:\n  1: dog\n  0: cat\n", ["cat", "dog"]),
+            ("data.yaml", "path: x", []),
+            ("data.yaml", "[1]", []),
+            ("classes.txt", "cat\ndog\n", ["cat", "dog"]),
+            ("coco.names", "cat", ["cat"]),
+            ("names.txt", "cat", []),
+        ],
+    )
+    def test_classes_are_named_in_a_file_beside(self, tree: Callable[..., str], tmp_path: Path, name: str, text: str, labels: list[str]):
+        if name.endswith((".yaml", ".yml")):
+            pytest.importorskip("yaml", reason="names in YAML need pyyaml: pip install 'tarviz[media]'")
+        root = tree("images/1.jpg", "labels/1.txt")
+        (tmp_path / name).write_text(text)
+
+        assert labels == found(root, "yolo")[1]
+
+
 @pytest.fixture
 def out(tmp_path: Path) -> Path:
     return tmp_path / "out.tar"

@@ -354,3 +354,14 @@ def test_what_has_the_parts_by_now_is_in_the_order_of_the_shards(make):
     assert [first.url] == [shard.url for shard in table.passes.so_far({CONTENT})]
     assert [first.url, other.url] == [shard.url for shard in table.passes.so_far({Part("names")})]
     assert {CONTENT} == table.passes.unmade({CONTENT, Part("names")})
+
+
+def test_beginnings_of_a_shard_are_told_of_too(make, monkeypatch):
+    monkeypatch.setattr(shard_columns, "GROWS", 0.0)
+    told = []
+    path = make([(f"k{at}", {"bin": bytes(5000)}) for at in range(20)])
+    table = tarviz.table(path, block_size=4096, progress=lambda done, total: told.append((done, total)))
+    table.make([Part("content", "bin")])
+
+    assert [(0, 1)] * 20 + [(1, 1)] == told
+    assert (21, 1) == (table.passes.grown, table.passes.version)
