@@ -174,6 +174,17 @@ class TestNotebook:
 
             assert running == verb_base.in_notebook()
 
+    @pytest.mark.parametrize(
+        ("shell", "notebook"),
+        [(None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=None), False), (SimpleNamespace(kernel=1), True)],
+    )
+    def test_an_ipython_is_one_where_it_has_a_kernel(self, monkeypatch: pytest.MonkeyPatch, shell: object, notebook: bool):
+        pytest.importorskip("IPython", reason="a notebook needs IPython: pip install 'tarviz[lab]'")
+        monkeypatch.delitem(sys.modules, "marimo", raising=False)
+        monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+
+        assert notebook is verb_base.in_notebook()
+
     @pytest.mark.parametrize("notebook", [True, False])
     def test_widgets_are_shown_through_the_door_of_a_notebook(self, monkeypatch: pytest.MonkeyPatch, notebook: bool):
         monkeypatch.setattr(verb_base, "in_notebook", lambda: notebook)
@@ -325,3 +336,11 @@ def test_options_that_verbs_share(option: Callable[..., Any], words: list[str], 
 def test_what_an_option_cannot_be_is_refused(option: Callable[..., Any], words: list[str]):
     with pytest.raises(click.UsageError):
         given(option, *words)
+
+
+def test_a_file_is_written_whole(tmp_path: Path):
+    verb_base.write(tmp_path / "a", b"one")
+    verb_base.write(str(tmp_path / "a"), b"other")
+
+    assert ["a"] == os.listdir(tmp_path)
+    assert b"other" == (tmp_path / "a").read_bytes()
