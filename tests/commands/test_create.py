@@ -369,3 +369,16 @@ def test_files_far_away_are_taken_as_they_are(out: Path):
 
     assert [("000000000", {"bin": LARGE, "cls": b"3"})] == plain(out)
     assert 2 == len(listed(out))
+
+
+def test_what_is_left_out_is_counted_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.jpg").write_bytes(b"1")
+    Path("plan.tsv").write_text("__key__\t@jpg\tcls\na\ta.jpg\t1\nb\tnone.jpg\t2\na\ta.jpg\t3\nc\t\\N\t\\N\n")
+    made = create("plan.tsv", "o.tar", on_error="skip")
+
+    assert (["line 3", "line 4", "line 5"], ["b", "a", "c"]) == (
+        [fault.message.partition(":")[0] for fault in made.report.skipped],
+        [fault.key for fault in made.report.skipped],
+    )
+    assert ([], 1, 1) == (made.report.warnings, made.records, made.exit_code)

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarviz.commands.convert import convert
-from tarviz.commands.convert.recipe import Recipe
+from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
 from tarviz.ops import Chain, Func, Rename
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
@@ -191,3 +192,17 @@ def test_what_a_condition_chose_is_said_by_the_records(tmp_path: Path) -> None:
     assert one["chosen"] != other["chosen"]
     turned = replace(chosen[0], rows=dict(reversed(chosen[0].rows.items())))
     assert one == recipe(options=ReadOptions(where=turned)).to_dict()
+
+
+@pytest.mark.parametrize("chain", [None, "rename(image=jpg)"])
+def test_a_batch_says_up_to_which_record_the_shard_was_looked_at(tmp_path: Path, chain: Any) -> None:
+    records = [(f"k{at:02d}", {"jpg": bytes(1500), "cls": b"cat" if at in (3, 7, 11) else b"1"}) for at in range(12)]
+    write_shard(tmp_path / "a.tar", records)
+    work = recipe(chain=chain, options=ReadOptions(on_error="skip", block_size=4096))
+    found = list(work.batches(URL(str(tmp_path / "a.tar")), progress := ConversionProgress(lambda size: None)))
+
+    assert [at for at in range(12) if at not in (3, 7, 11)] == [number for batch in found for number in batch.numbers.tolist()]
+    stops = [batch.stop for batch in found]
+    assert ([*range(1, 13)], 3) == (stops, len(progress.report.skipped))
+    rest = list(work.batches(URL(str(tmp_path / "a.tar")), ConversionProgress(lambda size: None), 7))
+    assert [8, 9, 10] == [number for batch in rest for number in batch.numbers.tolist()]
