@@ -242,6 +242,18 @@ class TestKept:
         assert (3, 1) == (before, len(list(folder.glob("*.parquet"))))
         assert 1 == tarviz.table(path).sizes("json.w = 1")[0]
 
+    def test_a_damaged_byte_is_found_before_the_first_question(self, make):
+        path = make(SHARD[:9])
+        tarviz.table(path).sizes("cls = 1")
+        for kept in (options().cache_dir / "table").glob("*.parquet"):
+            data = bytearray(kept.read_bytes())
+            data[data.index(b"k003") + 3] ^= 1
+            kept.write_bytes(data)
+        table = tarviz.table(path)
+
+        assert [(f"k{at:03}",) for at in range(9)] == table.sql("SELECT key FROM records ORDER BY n").fetchall()
+        assert [True] == [shard.sound for shard in table.passes.kept]
+
     def test_very_large_tables_are_not_read_whole_before_a_question(self, make, monkeypatch):
         path = make(SHARD)
         tarviz.table(path).sizes("cls = 1")
