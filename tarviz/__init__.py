@@ -51,11 +51,11 @@ if TYPE_CHECKING:
     from tarviz.read.stream import index as index
     from tarviz.read.stream import records as records
     from tarviz.runners.ray_data import read_ray as read_ray
-    from tarviz.table import opened as _table
+    from tarviz.table.table import Table as _Table
     from tarviz.writing import write as write
     from tarviz.writing import writer as writer
 
-    table = _table  # the package itself can be called
+    table = _Table  # the package itself can be called
 
 __version__ = "0.1.0"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -19,9 +21,18 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.outputs import Names, counted, manifest_url, piped, proof, source_entry
 from tarviz.outputs.inputs import Inputs
-from tarviz.stores import URLs
+from tarviz.read.keywords import ReadKeywords
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class MappedKeywords(ReadKeywords, total=False):
+    """What a tool that is `shard_to_shard` takes beside its own options: how it goes about many shards, and how these are read."""
+
+    engine: str
+    address: str | None
+    jobs: int | None
+    resume: bool
 
 
 def cluster_options(command: F) -> F:
@@ -44,66 +55,75 @@ def jobs_options(command: F) -> F:
     return cluster_options(jobs(command))
 
 
-@dataclass(frozen=True, slots=True)
-class Shards:
-    """A tool's work, shard to shard: its inputs, the names of its outputs, the engine."""
+def _mapped(job: ShardJob, urls: list[URL], names: Names, engine: str, address: str | None, jobs: int | None) -> Mapped:
+    """What the job makes of each shard.
 
-    urls: list[URL]
-    names: Names
-    engine: str
-    address: str | None
-    jobs: int | None
-    resume: bool
+    A shard that is damaged or cannot be had does not stop the others: its error is raised when they are done. On a cluster, and with
+    `resume`, outputs have a manifest beside them; `resume` keeps those that it proves.
+    """
+    Inputs(urls).refuse_any(names, count=len(urls))
+    away = engines.travels(engine)
+    own = [url for url in [*urls, names.text] if engines.is_own(url) or piped.is_command(url)]
+    if away and own:
+        raise engines.unreachable(own[0])
+    count = 1 if own else engines.count(engine, jobs, len(urls))
+    tasks = [MappedShard(number, url, names.at(number)) for number, url in enumerate(urls)]
+    mapped, errors = Mapped(), engines.Errors()
+    with (
+        verb_base.silent_warnings(),
+        verb_base.progress(len(tasks), "shards") as bar,
+        shard_table.shown(len(tasks), job.verb.__name__, lambda made: (made.records, made.bytes), engine) as table,
+        engines.start(engine, job, engines.EnginePlan(count, heard=table.heard, address=address)) as workers,
+        closing(workers.run(tasks, errors.keep)) as results,
+    ):
+        for task, (result, _) in zip(tasks, results, strict=True):
+            bar.add()
+            if result is None:
+                continue
+            if away:
+                proof.seen(task.output)
+            mapped.add(task, result)
+    errors.settle([task.url for task in tasks])
+    return mapped
 
-    __repr__ = redacted_repr
 
-    @classmethod
-    def of(
-        cls, urls: URLs, output: str | PathLike[str], files: str | None, engine: str, address: str | None, jobs: int | None, resume: bool
-    ) -> Shards | None:
-        """The mapping that an output with a counter asks for, None for one output of all shards."""
-        text = fspath(output)
-        if not counted(text):
-            if engine != "local" or address is not None or jobs is not None or resume:
-                raise UsageError(
-                    "one output of all shards is made by one process.",
-                    hint="Write -o 'x-{}.tar' to make an output of each shard, many at a time.",
-                )
-            return None
-        targets = opened(urls, files)
-        return cls(targets, Names(text), engine, address, jobs, resume)
+def shard_to_shard(gathered: Callable[[Mapped, str], Any] = lambda mapped, _: mapped, *, mixing: str = "") -> Callable[[F], F]:
+    """Lets a tool that makes one output of all shards also make one of each by itself, where the output has a counter.
 
-    def run(self, verb: Callable[..., Made], **keywords: Any) -> Mapped:
-        """What `verb(url, output, **keywords)` makes of each shard.
+    It takes `MappedKeywords` then. `gathered` makes the tool's own result of all that came of the shards and of the output's name; the
+    option `mixing`, if any, is for one output alone.
+    """
 
-        A shard that is damaged or cannot be had does not stop the others: its error is raised when they are done. On a cluster, and with
-        `resume`, outputs have a manifest beside them; `resume` keeps those that it proves.
-        """
-        Inputs(self.urls).refuse_any(self.names, count=len(self.urls))
-        away = engines.travels(self.engine)
-        own = [url for url in [*self.urls, self.names.text] if engines.is_own(url) or piped.is_command(url)]
-        if away and own:
-            raise engines.unreachable(own[0])
-        count = 1 if own else engines.count(self.engine, self.jobs, len(self.urls))
-        job = ShardJob(verb, keywords, _recipe(verb, keywords) if away or self.resume else None, self.resume)
-        tasks = [MappedShard(number, url, self.names.at(number)) for number, url in enumerate(self.urls)]
-        mapped, errors = Mapped(), engines.Errors()
-        with (
-            verb_base.silent_warnings(),
-            verb_base.progress(len(tasks), "shards") as bar,
-            shard_table.shown(len(tasks), verb.__name__, lambda made: (made.records, made.bytes), self.engine) as table,
-            engines.start(self.engine, job, engines.EnginePlan(count, heard=table.heard, address=self.address)) as engine,
-            closing(engine.run(tasks, errors.keep)) as results,
-        ):
-            for task, (result, _) in zip(tasks, results, strict=True):
-                bar.add()
-                if result is None:
-                    continue
-                if away:
-                    proof.seen(task.output)
-                mapped.add(task, result)
-        errors.settle([task.url for task in tasks])
-        return mapped
+    def decorated(verb: F) -> F:
+        own = inspect.signature(verb)
+
+        @functools.wraps(verb)
+        def tool(
+            *args: Any, engine: str = "local", address: str | None = None, jobs: int | None = None, resume: bool = False, **more: Any
+        ) -> Any:
+            given = own.bind(*args, **more)
+            given.apply_defaults()
+            urls, output = given.args
+            keywords = given.kwargs
+            if not counted(fspath(output)):
+                if engine != "local" or address is not None or jobs is not None or resume:
+                    raise UsageError(
+                        "one output of all shards is made by one process.",
+                        hint="Write -o 'x-{}.tar' to make an output of each shard, many at a time.",
+                    )
+                return verb(urls, output, **keywords)
+            if keywords.pop(mixing, None) is not None:
+                raise UsageError("shard to shard mixes nothing.", hint=f"Leave out {mixing}, or the counter of the output.")
+            shards = opened(urls, keywords.pop("files"))
+            job = ShardJob(tool, keywords, _recipe(tool, keywords) if resume or engines.travels(engine) else None, resume)
+            return gathered(_mapped(job, shards, Names(fspath(output)), engine, address, jobs), fspath(output))
+
+        parts, spread = [*own.parameters.values()], inspect.signature(tool, follow_wrapped=False).parameters
+        parts[-1:-1] = [spread[name] for name in MappedKeywords.__annotations__ if name in spread]  # before what reading takes
+        tool.__signature__ = own.replace(parameters=parts)  # type: ignore[attr-defined]  # what inspect looks for
+        return tool  # type: ignore[return-value]
+
+    return decorated
 
 
 @dataclass
@@ -163,13 +183,11 @@ def _recipe(verb: Callable[..., Any], keywords: Mapping[str, Any]) -> dict[str, 
     """What a manifest says of a tool; its options are None where a Python function is one, which may change without its name changing."""
     from tarviz import __version__
 
-    options: dict[str, Any] | None = {}
-    for name, value in keywords.items():
-        if options is None or not isinstance(value, str | int | float | bool | None | tuple | list | PathLike):
-            options = None
-            break
-        options[name] = list(value) if isinstance(value, tuple) else fspath(value) if isinstance(value, PathLike) else value
-    if options and isinstance(script := options.get("script"), str):
-        with open(script, "rb") as file:
-            options["script"] = hashlib.sha256(file.read()).hexdigest()
+    options: dict[str, Any] | None = None
+    if all(isinstance(value, str | int | float | bool | None | tuple | list | PathLike) for value in keywords.values()):
+        options = {name: list(value) if isinstance(value, tuple) else value for name, value in keywords.items()}
+        options |= {name: fspath(value) for name, value in keywords.items() if isinstance(value, PathLike)}
+        if script := options.get("script"):
+            with open(script, "rb") as file:
+                options["script"] = hashlib.sha256(file.read()).hexdigest()
     return {"format": "tar", "verb": verb.__name__, "tarviz": __version__, "options": options}

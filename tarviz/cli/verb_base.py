@@ -98,9 +98,16 @@ def in_notebook() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-def for_widgets(door: Any) -> bool:
-    """Whether who called the verb through `door` shows the widget it returns."""
-    return isinstance(door, Door) and door.capture and in_notebook()
+def door() -> Door:
+    """How the verb at work was invoked."""
+    context = click.get_current_context(silent=True)
+    found = context.find_root().obj if context else None
+    return found if isinstance(found, Door) else Door()
+
+
+def for_widgets() -> bool:
+    """Whether who called the verb shows the widget it returns."""
+    return door().capture and in_notebook()
 
 
 def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
@@ -108,9 +115,7 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
 
     Called through `cli.invoke` (magics, notebooks) nothing is written and the result comes back.
     """
-    context = click.get_current_context(silent=True)
-    door = context.find_root().obj if context else None
-    if isinstance(door, Door) and door.capture:
+    if door().capture:
         return result
     stream = sys.stderr if err else sys.stdout
     plain = json or not _has_colours(stream)

@@ -155,13 +155,11 @@ def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None
             del wish[name]
         elif vs:
             raise UsageError(f"--{name} and --vs do not go together: peers read every record.")
-    context = click.get_current_context()
-    door = context.find_root().obj
-    cell = door.cell if isinstance(door, verb_base.Door) else None
+    cell = verb_base.door().cell
     if not urls and cell is None:
-        raise click.UsageError("Missing argument 'URL...'.", context)
+        raise click.UsageError("Missing argument 'URL...'.", click.get_current_context())
     source = list(urls) if urls else _items(cell)
-    if verb_base.for_widgets(door) and not (wait or as_json or save):
+    if verb_base.for_widgets() and not (wait or as_json or save):
         return verb_base.emit(bench(source, **wish))
     from tarviz.widgets.bench.controller import BenchRun
 

@@ -112,8 +112,7 @@ def command(
     """
     classes = names.read().splitlines() if names else ()
     chosen = {**wish, "classes": classes, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
-    door = click.get_current_context().find_root().obj
-    if verb_base.for_widgets(door):
+    if verb_base.for_widgets():
         return verb_base.emit(browse(list(urls), **chosen))
     from tarviz.widgets.answers import by_hand
     from tarviz.widgets.browse.controller import Browser
@@ -123,7 +122,7 @@ def command(
         by_hand.opening(urls[0])
     browser = Browser(list(urls), **chosen)
     page = Page(browser, title=" · ".join(filter(None, (browser.title, "tarviz"))), host=host, port=port, idle_exit=seconds(idle_exit))
-    if isinstance(door, verb_base.Door) and door.capture:
+    if verb_base.door().capture:
         page.start()
         return verb_base.emit(Served(page))
     return serve(page, opening=opening)

@@ -170,13 +170,13 @@ def _table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
     """The bars of the first columns that have few values, or numbers; nothing without DuckDB."""
-    from tarviz.table import opened
     from tarviz.table.columns import kind
     from tarviz.table.facets import VALUES
     from tarviz.table.places import NUMBERS
+    from tarviz.table.table import Table
 
     try:
-        table = opened(list(targets), **reading)
+        table = Table(list(targets), **reading)
     except MissingPackageError:
         return
     left = _HISTOGRAMS

@@ -12,18 +12,18 @@ import click
 import numpy as np
 
 from tarviz.cli import verb_base
-from tarviz.cli.shard_map import Shards, engine_options
+from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
 from tarviz.model.errors import UsageError
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
-from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
 
 
+@shard_to_shard()
 def cat(
     urls: URLs = "-",
     output: str | PathLike[str] = "-",
@@ -38,11 +38,7 @@ def cat(
     key: str | None = None,
     sub: tuple[str, str] | None = None,
     files: str | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    resume: bool = False,
-    **reading: Unpack[ReadKeywords],
+    **reading: Unpack[MappedKeywords],
 ) -> Made:
     """Writes the records of shards into one tar. Raw bytes are copied: a member that keeps its name stays as it is, bit for bit.
 
@@ -54,9 +50,6 @@ def cat(
     An output with a counter (`x-{}.tar`) makes a tar of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
     `address`; `resume` keeps outputs that their manifest proves.
     """
-    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
-        choice = {"count": count, "skip": skip, "slice": slice, "shuffle": shuffle, "seed": seed}
-        return shards.run(cat, **choice, fields=fields, drop=drop, key=key, sub=sub, **reading)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     start, stop, step = _span(count, skip, slice)

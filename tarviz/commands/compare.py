@@ -152,9 +152,8 @@ def command(
     %%tv compare URL and one `name = chain` a line below: pictures, differences, new seeds.
     """
     wish |= {"columns": [each.strip() for each in columns.split(",") if each.strip()]}
-    door = click.get_current_context().find_root().obj
-    lines = [*chains, *(door.cell or [])] if isinstance(door, verb_base.Door) else list(chains)
-    if verb_base.for_widgets(door) and page is None and not as_json:
+    lines = [*chains, *(verb_base.door().cell or [])]
+    if verb_base.for_widgets() and page is None and not as_json:
         return verb_base.emit(compare(list(urls), lines, records=list(keys) or count or 4, **wish))
     from tarviz.widgets.compare.controller import Compare
 

@@ -27,7 +27,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, shards, with_changes
 from tarviz.stores import URLs
 from tarviz.tools.field_selection import Form, columns, kept, key_template
-from tarviz.tools.partners import Found, OtherShards, Partners, Rows, is_table
+from tarviz.tools.partners import Found, OtherShards, Rows, is_table
 from tarviz.tools.record_faults import settle
 
 How: TypeAlias = Literal["left", "inner"]
@@ -90,7 +90,7 @@ def join(
     if on is not None and not is_table(others[0]):
         raise UsageError("on names a column of a table; records have their keys.", shard=others[0])
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-join-", dir=tmp) as folder:
-        partners: Partners
+        partners: OtherShards | Rows
         if is_table(others[0]):
             partners = Rows(others[0], on, fields, folder, options)
         else:
@@ -111,7 +111,7 @@ def join(
 class _Pairs:
     """What is written of records and their partners. `last` is what was looked up last."""
 
-    partners: Partners
+    partners: OtherShards | Rows
     made: Callable[[bytes, str, int], bytes]
     options: ReadOptions
     result: Joined

@@ -85,9 +85,9 @@ def objects(
     else of their names, and says them in a file beside (`.names`). For COCO and YOLO objects without a label are `unlabelled`.
     YOLO has boxes and outlines, VOC boxes: what else there is becomes its box, and `left_out` counts it.
     """
-    from tarviz.table import opened
+    from tarviz.table.table import Table
 
-    table = opened(urls, classes=classes, **reading)
+    table = Table(urls, classes=classes, **reading)
     form = form or (None if output is None else _form(fspath(output)))
     found = table.arrow("SELECT * FROM objects ORDER BY shard, n")
     pictures = _pictures(table) if form == "coco" and output is not None else []

@@ -12,7 +12,7 @@ from typing import Any, Unpack
 import click
 
 from tarviz.cli import verb_base
-from tarviz.cli.shard_map import Shards, engine_options
+from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, Tar, given, inputs_argument, opened, shuffled, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, UsageError
@@ -21,7 +21,6 @@ from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import resolved
-from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.runners.ahead import ahead
@@ -31,6 +30,7 @@ from tarviz.tools import field_selection
 _AHEAD = 4  # batches a reader may be ahead
 
 
+@shard_to_shard(mixing="weights")
 def pcat(
     urls: URLs,
     output: str | PathLike[str] = "-",
@@ -41,11 +41,7 @@ def pcat(
     count: int | None = None,
     workers: int | None = None,
     files: str | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    resume: bool = False,
-    **reading: Unpack[ReadKeywords],
+    **reading: Unpack[MappedKeywords],
 ) -> Made:
     """Writes the records of shards into one tar, `workers` shards being read at a time (None: as configured; 0: one per processor).
 
@@ -57,10 +53,6 @@ def pcat(
     An output with a counter (`x-{}.tar`) makes a tar of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
     `address`; `resume` keeps outputs that their manifest proves.
     """
-    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
-        if weights is not None:
-            raise UsageError("shard to shard mixes nothing.", hint="Leave out weights, or the counter of the output.")
-        return shards.run(pcat, shuffle=shuffle, seed=seed, count=count, workers=workers, **reading)
     order = _Order(None if weights is None else tuple(weights), shuffle, seed)
     groups = order.groups(urls, files)
     targets = [url for group in groups for url in group]

@@ -15,14 +15,13 @@ from typing import Any, NamedTuple, Unpack
 import click
 
 from tarviz.cli import verb_base
-from tarviz.cli.shard_map import Shards, engine_options
+from tarviz.cli.shard_map import Mapped, MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, UsageError, safe
 from tarviz.model.processors import processors
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import Piece, TarOutput
-from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
@@ -61,6 +60,11 @@ class Processed(Made):
         return super().to_dict() | {"others": dict(self.others.most_common(100))}
 
 
+def _of_shards(mapped: Mapped, _: str) -> Processed:
+    return Processed(mapped.outputs, mapped.report, sum((made.others for made in mapped.made), Counter()))
+
+
+@shard_to_shard(_of_shards)
 def proc(
     urls: URLs = "-",
     output: str | PathLike[str] = "-",
@@ -89,11 +93,7 @@ def proc(
     epoch: int = 0,
     tmp: str | PathLike[str] | None = None,
     files: str | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    resume: bool = False,
-    **reading: Unpack[ReadKeywords],
+    **reading: Unpack[MappedKeywords],
 ) -> Processed:
     """Runs something on each record and writes the records it leaves; one of `command`, `script`, `op`.
 
@@ -116,13 +116,6 @@ def proc(
     An output with a counter (`x-{}.tar`) makes a tar of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
     `address`; `resume` keeps outputs that their manifest proves.
     """
-    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
-        work = {"command": command, "script": script, "interpreter": interpreter, "op": op, "workers": workers, "ordered": ordered}
-        shown = {"fields": fields, "require": require, "only_fields": only_fields, "base": base, "others": others, "separator": separator}
-        kept = {"include": include, "exclude": exclude, "add_log": add_log, "keep_failed": keep_failed, "count": count, "any_key": any_key}
-        more = {"mode": mode, "timeout": timeout, "seed": seed, "epoch": epoch, "tmp": tmp, **reading}
-        mapped = shards.run(proc, **work, **shown, **kept, **more)
-        return Processed(mapped.outputs, mapped.report, sum((made.others for made in mapped.made), Counter()))
     options = with_changes(ReadOptions(), reading)
     if sum(each is not None for each in (command, script, op)) != 1:
         raise UsageError("one of command, script and op says what to do.")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.cli import verb_base
-from tarviz.cli.shard_map import Shards, engine_options
+from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
 from tarviz.formats import sniff
 from tarviz.formats.field_path import field_path
@@ -24,7 +24,6 @@ from tarviz.model.types import URL, to_text
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import Chosen, resolved
-from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
@@ -39,6 +38,7 @@ _NARROW = 256
 _KEY = ("key", "__key__")
 
 
+@shard_to_shard()
 def sort(
     urls: URLs = "-",
     output: str | PathLike[str] = "-",
@@ -50,11 +50,7 @@ def sort(
     reverse: bool = False,
     tmp: str | PathLike[str] | None = None,
     files: str | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    resume: bool = False,
-    **reading: Unpack[ReadKeywords],
+    **reading: Unpack[MappedKeywords],
 ) -> Made:
     """Writes all records of shards in order: by key, by a field (`cls`) or a path into one (`json.w`), compared as bytes, `int` or `float`.
 
@@ -67,8 +63,6 @@ def sort(
     An output with a counter (`x-{}.tar`) sorts each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at `address`;
     `resume` keeps outputs that their manifest proves.
     """
-    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
-        return shards.run(sort, by=by, to=to, shuffle=shuffle, seed=seed, reverse=reverse, tmp=tmp, **reading)
     options = with_changes(ReadOptions(), reading)
     report = ReadReport()
     if shuffle and (by not in _KEY or to != "text" or reverse):

@@ -180,10 +180,10 @@ def _values(targets: list[URL], group: str, options: ReadOptions) -> Iterator[st
     twice = len(set(targets)) < len(targets)
     if twice or "-" in targets or options.where or options.keys or options.on_error == "skip":
         raise UsageError("a group is looked up for whole shards, each named once.", hint="Choose records first, with tarviz cat --where.")
-    from tarviz.table import opened as opened_table
+    from tarviz.table.table import Table
 
     cut = {name: getattr(options, name) for name in ("key_split", "duplicates", "concatenated")}
-    table = opened_table(targets, **cut)
+    table = Table(targets, **cut)
     found = table.fetched_arrow(f"SELECT shard, n, CAST({table.expression(group)} AS VARCHAR) AS value FROM records")
     place = table.placed(found)
     order = np.lexsort((place.n, place.shard))

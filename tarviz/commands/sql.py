@@ -125,14 +125,13 @@ def sql(
     (seconds) limit it.
     `UsageError` names what is not there.
     """
-    from tarviz.table import opened
     from tarviz.table.table import Table
 
     with verb_base.progress(None, "shards", label="making columns") as bar:
         if isinstance(urls, Table):
             table = urls
         else:
-            table = opened(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, **reading)
+            table = Table(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, **reading)
             table.passes.progress = lambda done, total: bar.add(done - bar.done)
         answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
     if output is not None:
@@ -220,8 +219,7 @@ def command(
     """
     if format is not None and as_json:
         raise UsageError("an answer has one format.", hint="Leave out --json, or the other.")
-    door = click.get_current_context().find_root().obj
-    cell = door.cell if isinstance(door, verb_base.Door) else None
+    cell = verb_base.door().cell
     query, urls = (cell, list(words)) if cell is not None else (words[0], list(words[1:]))
     if not urls:
         raise UsageError("the shards are missing.", hint="Write tarviz sql 'SELECT count(*) FROM records' SHARDS.")

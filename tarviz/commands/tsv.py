@@ -13,13 +13,12 @@ import click
 
 from tarviz import stores
 from tarviz.cli import verb_base
-from tarviz.cli.shard_map import Shards, engine_options
+from tarviz.cli.shard_map import Mapped, MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_options
 from tarviz.model.errors import DataError, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
 from tarviz.outputs.inputs import Inputs
-from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import Sink, Stat, URLs
@@ -57,6 +56,11 @@ class Tabulated(Made):
         return {"rows": self.rows, "columns": list(self.columns), "output": redact(self.output), "read": self.report.to_dict()}
 
 
+def _of_shards(mapped: Mapped, output: str) -> Tabulated:
+    return Tabulated([], mapped.report, mapped.records, output, mapped.made[0].columns if mapped.made else ())
+
+
+@shard_to_shard(_of_shards)
 def tsv(
     urls: URLs = "-",
     output: str | PathLike[str] = "-",
@@ -67,11 +71,7 @@ def tsv(
     header: bool = True,
     format: Format = "tsv",
     files: str | None = None,
-    engine: str = "local",
-    address: str | None = None,
-    jobs: int | None = None,
-    resume: bool = False,
-    **reading: Unpack[ReadKeywords],
+    **reading: Unpack[MappedKeywords],
 ) -> Tabulated:
     r"""Writes a table with a row for each record: its key, then the fields of the list (`"cls txt;caption"`, `"size:meta.txt"`).
 
@@ -82,10 +82,6 @@ def tsv(
     An output with a counter (`x-{}.tsv`) makes a table of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
     `address`; `resume` keeps outputs that their manifest proves.
     """
-    if shards := Shards.of(urls, output, files, engine, address, jobs, resume):
-        mapped = shards.run(tsv, fields=fields, count=count, key=key, header=header, format=format, **reading)
-        columns = mapped.made[0].columns if mapped.made else ()
-        return Tabulated([], mapped.report, mapped.records, fspath(output), columns)
     options = with_changes(ReadOptions(), reading)
     chosen = field_selection.picks(fields) if fields.strip() else ()
     if key:

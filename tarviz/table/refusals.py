@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
+from tarviz.table.interrupts import stopped
 from tarviz.table.sql import OBJECTS, too_deep
 
 _OWN = frozenset({*OBJECTS, "tag", "note"})  # names that no record has and a query may ask for
@@ -109,7 +110,7 @@ def translated(error: Exception, hinted: Callable[[str], str] | None = None, unk
     if isinstance(error, duckdb.OutOfMemoryException):
         return LimitError(f"the query needs more memory than the limit allows ({text}).", hint="Ask for less, or aggregate.")
     if isinstance(error, duckdb.InterruptException):
-        return UsageError("the query was stopped.", code="E_STOPPED")
+        return stopped()
     missing = [name for name in unknown or () if name.rpartition(".")[2] not in _OWN]
     found = re.search(r'(?:struct entry|key|Referenced column|^Column|a column named) "([^"]+)"', text)
     name = missing[0] if missing else found[1] if found else None

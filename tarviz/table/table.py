@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 import difflib
-import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
 from tarviz.model.types import rich_form
 from tarviz.read import tfrecords
 from tarviz.read.chosen import version
+from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
 from tarviz.table import columns, conditions, database, neighbours, objects, paths, refusals, sql, words
@@ -44,7 +44,16 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """Records of shards as rows. Safe to use from several threads; a query runs in one of them at a time, or is `interrupt`ed."""
+    """Records of shards as rows, fields as columns; nothing is read before something is asked. Safe to use from several threads; a query
+    runs in one of them at a time, or is `interrupt`ed.
+
+    `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
+    machine, 4 GiB at most), `timeout` how many seconds it may take. Columns are made by `workers` threads, or by workers of an engine
+    (`"ray"`, at `address`), a shard at a time each, and kept here; `progress` hears how many shards are done, of how many. `tags` is a
+    file of tags beside the data set, in place of those in the user's data folder. `classes` are the names of class numbers in `objects`,
+    or a file of them, one a line. `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
+    `MissingPackageError` where DuckDB or pyarrow is not installed.
+    """
 
     def __init__(
         self,
@@ -57,14 +66,14 @@ class Table:
         timeout: float | None = None,
         classes: str | PathLike[str] | Sequence[str] = (),
         progress: Callable[[int, int], None] | None = None,
-        tags: str | os.PathLike[str] | None = None,
-        **reading: Any,
+        tags: str | PathLike[str] | None = None,
+        **reading: Unpack[ReadKeywords],
     ) -> None:
         database.needed()
         self.urls = tfrecords.as_shards(stores.expand(urls))
         self.options = with_changes(None, {"strict": False, **reading})
         self.options.refuse_gathering("a table")
-        chosen = configured(tags=None if tags is None else os.fspath(tags)).tags
+        chosen = configured(tags=None if tags is None else fspath(tags)).tags
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None
         self._limit = None if memory is None else parse_size(memory)
         self.timeout = timeout

@@ -188,7 +188,7 @@ def _read(file: Path, home: Path | None) -> tuple[Notes, list[str]]:
     """The tags of a file, the last word about each, and the lines that are none."""
     found: Notes = {}
     others = []
-    with suppress(FileNotFoundError):
+    with suppress(FileNotFoundError, NotADirectoryError):  # whoever writes it says so
         for text in file.read_text("utf-8", "surrogateescape").splitlines():
             try:
                 line = json.loads(text)

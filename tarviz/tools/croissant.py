@@ -102,7 +102,8 @@ def _cases(ext: str) -> list[str]:
 
 def _members(ext: str, exts: Sequence[str], shards: Sequence[ShardFile]) -> dict[str, Any]:
     """The members of one field in all shards."""
-    guessed = mimetypes.guess_type(f"x.{ext}")[0] or ("text/plain" if kind_of(ext) in ("class", "text") else "application/octet-stream")
+    guessed = None if kind_of(ext) == "class" else mimetypes.guess_type(f"x.{ext}")[0]  # which takes `cls` for TeX on some machines
+    guessed = guessed or ("text/plain" if kind_of(ext) in ("class", "text") else "application/octet-stream")
     made = {
         "@type": "cr:FileSet",
         "@id": f"{ext}-files",

@@ -160,7 +160,8 @@ class Form:
         if not len(kept):
             return
         if batch.block.pending >= 0 and batch.block.pending in kept:
-            self._doubtful(batch)
+            key = to_text(batch.block.keys[batch.block.pending])
+            self.report.add(Fault("W_PENDING", "the record may lack a member; it is kept.", batch.block.shard, key))
         if self.key is not None or self._names:
             outlet.write(self._rewritten(batch, rows, kept, outlet.records))
         else:
@@ -255,7 +256,8 @@ class Form:
         rows = np.flatnonzero(keep)
         kept = np.unique(owner[rows])
         if self.drop and len(kept) < int(chosen.sum()):
-            self._emptied(batch, np.setdiff1d(np.flatnonzero(chosen), kept))
+            for record in np.setdiff1d(np.flatnonzero(chosen), kept).tolist():
+                self._fault(batch, record, "nothing is left of the record when its fields are dropped.", "--on-error skip leaves it out.")
         return rows, kept
 
     def _lacking(self, batch: Batch, records: NDArray[np.int64], pick: Pick) -> None:
@@ -263,14 +265,6 @@ class Form:
             there = " ".join(batch.fields(record))
             text = f"the record has no field {' or '.join(pick.exts)}; it has {there}."
             self._fault(batch, record, text, f'write "{";".join(pick.exts)}?" for a field that may be missing, or --on-error skip.')
-
-    def _doubtful(self, batch: Batch) -> None:
-        text = "the record may lack a member; it is kept."
-        self.report.add(Fault("W_PENDING", text, batch.block.shard, to_text(batch.block.keys[batch.block.pending])))
-
-    def _emptied(self, batch: Batch, records: NDArray[np.int64]) -> None:
-        for record in records.tolist():
-            self._fault(batch, record, "nothing is left of the record when its fields are dropped.", "--on-error skip leaves it out.")
 
     def _fault(self, batch: Batch, record: int, text: str, hint: str) -> None:
         settle(DataError(text, code="E_SCHEMA", hint=hint), batch, record, self.report, skip=self.skip)

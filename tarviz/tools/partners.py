@@ -11,10 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.compression import kind
@@ -56,20 +55,11 @@ _ENDING = r"'^(?:\./)*((?:.*/)?[^/.]+)\.[^/]*$'"
 _WHOLE, _NUMBER = r"-?(0|[1-9]\d{0,17})", r"-?(0|[1-9]\d{0,14})(\.\d+)?([eE][+-]?\d+)?"
 
 
-class Partners(Protocol):
-    """`used` says of each record or row whether somebody asked for it."""
-
-    used: NDArray[np.bool_]
-
-    def of(self, keys: Sequence[bytes]) -> Iterator[Found]:
-        """For each key those it is the key of, in their order. Several are not to be looked at."""
-        ...
-
-
 class OtherShards:
     """The records of other shards, found by their index: read in the order of the keys that are asked for, neighbours at once.
 
     What has no places to go to (a pipe, a packed shard) goes through a file in `folder`. `names` chooses fields and renames them.
+    `used` says of each record whether somebody asked for it.
     """
 
     def __init__(self, urls: Sequence[URL], options: ReadOptions, folder: str, names: Mapping[str, str] | None, report: ReadReport) -> None:
@@ -95,6 +85,7 @@ class OtherShards:
         return spooled(url, spool, self._options, self._report).url
 
     def of(self, keys: Sequence[bytes]) -> Iterator[Found]:
+        """For each key those it is the key of, in their order. Several are not to be looked at."""
         wanted = hashes(keys)
         bounds = zip(np.searchsorted(self._sorted, wanted).tolist(), np.searchsorted(self._sorted, wanted, "right").tolist(), strict=True)
         alike = (self._order[low:high].tolist() for low, high in bounds)
@@ -159,7 +150,7 @@ def _ending(url: str) -> str:
 class Rows:
     """The rows of a table by the column `on`, kept by DuckDB in a file of `folder`. A name with an ending (`a/1.jpg`) stands for its key.
 
-    `names` makes fields of columns (column → extension); without it all columns but `on` are one object.
+    `names` makes fields of columns (column → extension); without it all columns but `on` are one object. `used` as of `OtherShards`.
     """
 
     def __init__(self, url: str, on: str | None, names: Mapping[str, str] | None, folder: str, options: ReadOptions) -> None:
@@ -220,6 +211,7 @@ class Rows:
         return next(iter(self._all(query)), ((),))
 
     def of(self, keys: Sequence[bytes]) -> Iterator[Found]:
+        """For each key its rows, in their order."""
         import pyarrow as pa
 
         for low in range(0, len(keys), self._step):

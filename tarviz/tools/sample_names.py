@@ -49,19 +49,15 @@ def _call(function: str, *arguments: ast.expr) -> ast.expr:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
-        return self._sample(node)
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
-        return self._sample(node)
-
-    def _sample(self, node: ast.Subscript | ast.Attribute) -> ast.expr:
+    def visit_Subscript(self, node: ast.Subscript | ast.Attribute) -> ast.expr:
         name = _named(node)
         if name is None:
             return self.generic_visit(node)  # type: ignore[return-value]
         if name.startswith("__") and name not in _FACTS:
             return node  # the reader refuses it
         return ast.Name(_FACTS[name], ast.Load()) if name in _FACTS else _call("field", ast.Constant(name))
+
+    visit_Attribute = visit_Subscript  # noqa: N815 (as `ast` calls it)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:

@@ -52,3 +52,40 @@ def test_a_page_forbids_everything_but_its_own_pictures_and_style():
     assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'" in page
     assert "<title>&lt;t&gt;</title>" in page
     assert "prefers-color-scheme: dark" in page
+
+
+class TestWhole:
+    """Every byte of what verbs put together."""
+
+    def test_a_tile_is_a_picture_or_words_above_its_caption(self):
+        assert (
+            '<figure><div class="well"><img class="small" alt="a&lt;b" src="data:image/png;base64,iVBORw=="></div>'
+            "<figcaption><b>a&lt;b</b>x<br>&lt;y<br></figcaption></figure>"
+        ) == html_page.tile(b"\x89PNG", title="a<b", lines=["x", "<y"], small=True)
+        for bad, tone in ((True, "bad"), (False, "soft")):
+            assert (
+                f'<figure><div class="well"><span class="{tone}">no<br>picture</span></div><figcaption><b>t</b></figcaption></figure>'
+            ) == html_page.tile("no\npicture", title="t", bad=bad)
+
+    def test_a_picture_says_its_kind_and_what_stands_for_it(self):
+        assert '<img alt="&quot;" src="data:image/jpeg;base64,/9j/">' == html_page.picture(memoryview(b"\xff\xd8\xff"), alt='"')
+        assert '<img alt="" src="data:image/png;base64,P28=">' == html_page.picture(b"?o")
+
+    def test_a_sheet_and_a_table(self):
+        assert '<div class="sheet" style="--tile: 148px"><i></i><b></b></div>' == html_page.sheet(["<i></i>", "<b></b>"])
+        assert ("<table><tr><th>k</th><th class=right>v</th></tr><tr><td>&lt;a</td><td class=right>1</td></tr></table>") == html_page.table(
+            [("<a", 1)], header=("k", "v"), right=[1]
+        )
+        assert "<table><tr><td class=right>1</td></tr></table>" == html_page.table([(1,)], right=[0])
+        assert "<table></table>" == html_page.table([])
+
+    def test_a_fragment_brings_its_style_and_a_page_more_of_it(self):
+        assert f'<div class="tarviz"><style>{html_page.style()}</style><p></p></div>' == html_page.fragment("<p></p>")
+        whole = html_page.page("t", "<p></p>", more="i{}")
+        assert whole.startswith(
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="'
+        )
+        assert f"<title>t</title><style>{html_page.style()}" in whole
+        assert whole.endswith('i{}</style></head>\n<body><main class="tarviz"><p></p></main></body></html>\n')
+        assert html_page.style() in whole
+        assert ".tarviz" in html_page.style()

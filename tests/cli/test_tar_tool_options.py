@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.cli import tar_tool_options
-from tarviz.cli.tar_tool_options import MAX_FAULTS, Made, Tar, listing, opened, shuffled
+from tarviz.cli import tar_tool_options, verb_base
+from tarviz.cli.shard_map import engine_options
+from tarviz.cli.tar_tool_options import MAX_FAULTS, Made, Tar, inputs_argument, listing, opened, shuffled, tool_options
 from tarviz.commands.cat import cat
 from tarviz.model.errors import Fault, UsageError
 from tarviz.model.types import URL
@@ -169,3 +170,37 @@ class TestMade:
         warned.add(Fault("W_EMPTY", "empty."))
 
         assert [0, 1, 1] == [Made([], report).exit_code for report in (ReadReport(), skipped, warned)]
+
+
+TOOL = {"as_json": False, "on_error": "raise", "strict": True, "key_split": "first-dot", "duplicates": "error", "concatenated": False}
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ([], {}),
+        (["a", "b", "-T", "list"], {"urls": ("a", "b"), "files": "list"}),
+        (
+            ["--json", "--on-error", "skip", "--lenient", "--concatenated"],
+            {"as_json": True, "on_error": "skip", "strict": False, "concatenated": True},
+        ),
+        (
+            ["--key-split", "last-dot", "--duplicates", "first", "--where", "x", "--keys", "k"],
+            {"key_split": "last-dot", "duplicates": "first", "where": "x", "keys": "k"},
+        ),
+        (
+            ["--engine", "ray", "--address", "auto", "--jobs", "0", "--resume"],
+            {"engine": "ray", "address": "auto", "jobs": 0, "resume": True},
+        ),
+    ],
+)
+def test_the_options_of_a_tool(words: list[str], changed: dict[str, Any]):
+    @verb_base.verb("some", example="some")
+    @inputs_argument
+    @engine_options
+    @tool_options
+    def some(**options: Any) -> dict[str, Any]:
+        return options
+
+    spread = {"engine": "local", "address": None, "jobs": None, "resume": False}
+    assert {**TOOL, "where": "", "keys": "", "urls": (), "files": None, **spread, **changed} == some.main(words, standalone_mode=False)

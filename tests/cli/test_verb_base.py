@@ -7,112 +7,18 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import click
 import pytest
 
 from tarviz import cli
-from tarviz.cli import progress, verb_base
+from tarviz.cli import verb_base
 from tarviz.model import plugins
-from tests.conftest import wait_until
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
-    stream = Terminal()
-    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=stream))  # pytest sets sys.stderr itself before each test
-    return stream
-
-
-class TestProgress:
-    def test_nothing_is_shown_in_the_first_second(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(10, "records", clock=clock) as bar:
-            clock.now += 0.9
-            bar.add(9)
-
-        assert "" == terminal.getvalue()
-
-    def test_shows_share_rate_and_time_left(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(100, "records", "a.tar", clock=clock) as bar:
-            clock.now += 2
-            bar.add(50)
-
-        assert "a.tar" in terminal.getvalue()
-        assert " 50%  50 of 100 records  25/s  2 s left" in terminal.getvalue()
-        assert terminal.getvalue().endswith("\r\x1b[2K")
-
-    def test_bytes_are_shown_as_sizes(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(None, "bytes", clock=clock) as bar:
-            clock.now += 2
-            bar.add(3_000_000)
-
-        assert "3.00 MB  1.50 MB/s  2 s" in terminal.getvalue()
-
-    def test_is_drawn_ten_times_a_second_at_most(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(None, "records", clock=clock) as bar:
-            clock.now += 1
-            for _ in range(1000):
-                clock.now += 0.001
-                bar.add()
-
-        assert 12 > terminal.getvalue().count("\r")
-
-    def test_a_long_step_is_seen_to_go_on(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(1, "shards", "a.tar", clock=clock):
-            clock.now += 7
-            wait_until(lambda: "a.tar  0 shards  0.0/s  7 s" in terminal.getvalue())
-
-    def test_is_silent_when_stderr_is_no_terminal(self, capsys: pytest.CaptureFixture[str]):
-        clock = Clock()
-        with verb_base.Progress(10, "records", clock=clock) as bar:
-            clock.now += 5
-            bar.add(5)
-
-        assert "" == capsys.readouterr().err
-
-    def test_a_label_cannot_steer_the_terminal(self, terminal: Terminal):
-        clock = Clock()
-        with verb_base.Progress(None, "records", "\x1b[31mred", clock=clock) as bar:
-            clock.now += 5
-            bar.add()
-
-        assert "\\x1b[31mred" in terminal.getvalue()
-
-    def test_quiet_silences_it(self, terminal: Terminal):
-        clock = Clock()
-
-        @verb_base.verb("work", example="work -q")
-        @verb_base.quiet_option
-        def work() -> None:
-            with verb_base.Progress(10, "records", clock=clock) as bar:
-                clock.now += 5
-                bar.add(5)
-
-        work.main(["-q"], standalone_mode=False)
-
-        assert "" == terminal.getvalue()
 
 
 class Counted(verb_base.Result):
@@ -268,11 +174,24 @@ class TestNotebook:
 
             assert running == verb_base.in_notebook()
 
-    def test_widgets_are_shown_through_the_door_of_a_notebook(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(verb_base, "in_notebook", lambda: True)
-        assert [False, False, True] == [verb_base.for_widgets(door) for door in (None, verb_base.Door(), verb_base.Door(capture=True))]
-        monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
-        assert not verb_base.for_widgets(verb_base.Door(capture=True))
+    @pytest.mark.parametrize(
+        ("shell", "notebook"),
+        [(None, False), (SimpleNamespace(), False), (SimpleNamespace(kernel=None), False), (SimpleNamespace(kernel=1), True)],
+    )
+    def test_an_ipython_is_one_where_it_has_a_kernel(self, monkeypatch: pytest.MonkeyPatch, shell: object, notebook: bool):
+        pytest.importorskip("IPython", reason="a notebook needs IPython: pip install 'tarviz[lab]'")
+        monkeypatch.delitem(sys.modules, "marimo", raising=False)
+        monkeypatch.setattr("IPython.core.getipython.get_ipython", lambda: shell)
+
+        assert notebook is verb_base.in_notebook()
+
+    @pytest.mark.parametrize("notebook", [True, False])
+    def test_widgets_are_shown_through_the_door_of_a_notebook(self, monkeypatch: pytest.MonkeyPatch, notebook: bool):
+        monkeypatch.setattr(verb_base, "in_notebook", lambda: notebook)
+        assert (verb_base.Door(), False) == (verb_base.door(), verb_base.for_widgets())
+        for door, shown in ((None, False), (verb_base.Door(), False), (verb_base.Door(capture=True, cell="x"), notebook)):
+            with click.Context(click.Command("tarviz"), obj=door) as context, click.Context(click.Command("ls"), parent=context):
+                assert (door or verb_base.Door(), shown) == (verb_base.door(), verb_base.for_widgets())
 
 
 class Slow(verb_base.Result):
@@ -345,3 +264,83 @@ def test_columns_are_as_wide_as_their_widest_cell():
 
     assert "n     k  z\na     1\nbbb  22  x" == verb_base.table(rows, right=[1], header=("n", "k", "z"))
     assert "a     1\nbbb  22  x" == verb_base.table(rows, right=[1])
+
+
+def given(option: Callable[..., Any], *words: str) -> dict[str, Any]:
+    """What a command with these options is handed over."""
+
+    @verb_base.verb("some", example="some")
+    @option
+    def some(**options: Any) -> dict[str, Any]:
+        return options
+
+    found: dict[str, Any] = some.main(list(words), standalone_mode=False)
+    return found
+
+
+READING = {
+    "strict": None,
+    "key_split": "first-dot",
+    "group": "adjacent",
+    "duplicates": "error",
+    "concatenated": False,
+    "where": "",
+    "keys": "",
+}
+
+
+@pytest.mark.parametrize(
+    ("words", "changed"),
+    [
+        ([], {}),
+        (["--strict", "--concatenated"], {"strict": True, "concatenated": True}),
+        (["--lenient", "--key-split", "last-dot"], {"strict": False, "key_split": "last-dot"}),
+        (["--group", "shard", "--duplicates", "last"], {"group": "shard", "duplicates": "last"}),
+        (["--where", "cls = 3", "--keys", "list"], {"where": "cls = 3", "keys": "list"}),
+    ],
+)
+def test_the_options_of_reading(words: list[str], changed: dict[str, Any]):
+    assert READING | changed == given(verb_base.reading_options, *words)
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "expected"),
+    [
+        (verb_base.json_option, ["--json"], {"as_json": True}),
+        (verb_base.json_option, [], {"as_json": False}),
+        (verb_base.output_option, ["-o", "x"], {"output": "x"}),
+        (verb_base.output_option, [], {"output": None}),
+        (verb_base.workers_option, ["-j", "0"], {"workers": 0}),
+        (verb_base.workers_option, [], {"workers": None}),
+        (verb_base.on_error_option, ["--on-error", "skip"], {"on_error": "skip"}),
+        (verb_base.on_error_option, [], {"on_error": "raise"}),
+        (verb_base.quiet_option, ["-q"], {}),
+        (verb_base.tags_option, [], {}),
+        (
+            verb_base.urls_argument,
+            ["a", "b"],
+            {
+                "urls": ("a", "b"),
+            },
+        ),
+    ],
+)
+def test_options_that_verbs_share(option: Callable[..., Any], words: list[str], expected: dict[str, Any]):
+    assert expected == given(option, *words)
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [(verb_base.workers_option, ["-j", "-1"]), (verb_base.on_error_option, ["--on-error", "stop"]), (verb_base.urls_argument, [])],
+)
+def test_what_an_option_cannot_be_is_refused(option: Callable[..., Any], words: list[str]):
+    with pytest.raises(click.UsageError):
+        given(option, *words)
+
+
+def test_a_file_is_written_whole(tmp_path: Path):
+    verb_base.write(tmp_path / "a", b"one")
+    verb_base.write(str(tmp_path / "a"), b"other")
+
+    assert ["a"] == os.listdir(tmp_path)
+    assert b"other" == (tmp_path / "a").read_bytes()

@@ -12,7 +12,8 @@ import pytest
 
 import tarviz
 from tarviz import cli
-from tarviz.commands.bench import NUMBERS
+from tarviz.cli import verb_base
+from tarviz.commands.bench import NUMBERS, watched
 from tarviz.model.errors import UsageError
 from tarviz.widgets.bench.controller import BenchRun
 from tests.widgets.conftest import png, tar
@@ -47,6 +48,7 @@ class TestVerb:
         code = """
 import signal, sys
 from tarviz import cli
+from tarviz.cli import verb_base
 from tarviz.widgets.bench.controller import BenchRun
 wait, pressed = BenchRun.wait, []
 def press(run, seconds=None):
@@ -112,3 +114,18 @@ def test_what_gives_text_is_no_source(capsys: pytest.CaptureFixture[str]):
         cli.invoke(["bench", "--for", "0.1"], "text")
     with pytest.raises(click.UsageError, match=r"Missing argument 'URL\.\.\.'"):
         cli.invoke(["bench"])
+
+
+def test_progress_is_of_every_trial_each_time_it_runs(shards: str, monkeypatch: pytest.MonkeyPatch):
+    seen: list[verb_base.Progress] = []
+
+    def progress(total: float, unit: str) -> verb_base.Progress:
+        seen.append(verb_base.Progress(total, unit))
+        return seen[-1]
+
+    monkeypatch.setattr(verb_base, "progress", progress)
+    run = BenchRun(shards, batch=[2, 4, 8], count=4, seconds=5, warmup=0, repeat=2)
+    watched(run)
+
+    assert [(6, "trials")] == [(bar.total, bar.unit) for bar in seen]
+    assert 3 == len(run.result.rows)

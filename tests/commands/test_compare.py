@@ -92,7 +92,10 @@ def test_in_a_notebook_it_is_what_the_page_shows(shard: Path):
     assert (
         "<td>a</td><td>eager</td><td>decode(png)|flip(png)</td><td class=right>0</td>" in html or "<td>decode(png)|flip(png)</td>" in html
     )
-    assert "<b>original</b>" in html
+    captions = {found[1]: found[2] for found in re.finditer(r"<figcaption><b>([^<]*)</b>(.*?)</figcaption>", html)}
+    assert ["original", "decode(png)", "flip(png)"] == [*captions][:3]
+    assert [False, True, True] == [" ms" in captions[title] for title in ("original", "decode(png)", "flip(png)")]
+    assert captions["original"].startswith("png: ")
     assert '<span class="bad">' in html  # the chain that has no picture to decode
     assert 1 == result.exit_code
     assert {"a": "decode(png)|flip(png)"}.items() <= result.to_dict()["chains"].items()

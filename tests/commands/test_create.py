@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
 
 from tarviz import cli, samples, stores
 from tarviz.commands.create import create
 from tarviz.commands.objects import objects
-from tarviz.commands.tsv import tsv
-from tarviz.model.errors import NotFoundError, StoreError, UsageError
-from tarviz.testing.strategies import numbered, shard
-from tarviz.testing.strategies import records as record_lists
-from tests.commands.conftest import listed, names, plain
+from tarviz.model.errors import StoreError, UsageError
+from tarviz.testing.strategies import numbered
+from tests.commands.conftest import listed, plain
 
 Make = Callable[..., Path]
 LARGE = os.urandom(200_000)
@@ -42,104 +38,6 @@ def plan(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-class TestPlan:
-    def test_cells_are_text_and_files(self, plan: Any, out: Path, tmp_path: Path):
-        result = create(plan("__key__\tcls\t@jpg\ntrain/x\t7\ta b.jpg\ntrain/y\t8\tlarge.bin\n"), out, base=tmp_path)
-
-        assert [("train/x", {"cls": b"7", "jpg": b"small"}), ("train/y", {"cls": b"8", "jpg": LARGE})] == plain(out)
-        assert (2, 0, out.stat().st_size) == (result.records, result.exit_code, result.bytes)
-        assert 4 == len(listed(out))
-
-    def test_keys_are_numbers_where_the_plan_has_none(self, plan: Any, out: Path):
-        create(plan("cls\n7\n8\n"), out)
-        assert ["000000000", "000000001"] == [key for key, _ in plain(out)]
-
-        create(plan("cls\n7\n"), out, key="train/{record:04d}")
-        assert ["train/0000"] == [key for key, _ in plain(out)]
-
-    def test_csv_with_quotes(self, plan: Any, out: Path, tmp_path: Path):
-        create(plan('__key__,txt,@jpg\nx,"a, ""b""\nc",a b.jpg\ny,b,\n', "plan.csv"), out, base=tmp_path)
-
-        assert [("x", {"txt": b'a, "b"\nc', "jpg": b"small"}), ("y", {"txt": b"b"})] == plain(out)
-
-    def test_a_missing_cell_is_no_field(self, plan: Any, out: Path):
-        create(plan("__key__\tcls\ttxt\nx\t\\N\tone\ny\t2\t\n"), out)
-
-        assert [("x", {"txt": b"one"}), ("y", {"cls": b"2", "txt": b""})] == plain(out)
-
-    @settings(max_examples=60, deadline=None)
-    @given(record_lists())
-    @pytest.mark.matrix
-    def test_a_table_made_by_tsv_makes_the_records_again(self, tmp_path_factory: Any, content: Any):
-        folder = tmp_path_factory.mktemp("create")
-        exts = sorted({ext for _, fields in content for ext in fields} or {"jpg"})
-        content = [(key, dict(sorted(fields.items()))) for key, fields in content]
-        (folder / "a.tar").write_bytes(shard(content, format=tarfile.GNU_FORMAT))
-
-        tsv(folder / "a.tar", folder / "plan.tsv", fields=" ".join(exts))
-        create(folder / "plan.tsv", folder / "out.tar")
-
-        assert content == plain(folder / "out.tar")
-
-    def test_windows_lines_and_byte_order_mark(self, plan: Any, out: Path):
-        create(plan("\ufeff__key__\tcls\r\nx\t1\r\n"), out)
-
-        assert [("x", {"cls": b"1"})] == plain(out)
-
-    def test_files_may_be_elsewhere(self, plan: Any, out: Path):
-        with stores.of("memory://c/x").create("memory://c/x") as sink:  # type: ignore[arg-type]
-            sink.write(b"far")
-
-        create(plan("__key__\t@bin\nx\tmemory://c/x\n"), out)
-
-        assert [("x", {"bin": b"far"})] == plain(out)
-
-    def test_a_plan_from_elsewhere_names_no_file_here(self, plan: Any, out: Path, tmp_path: Path):
-        with stores.of("memory://c/plan.tsv").create("memory://c/plan.tsv") as sink:  # type: ignore[arg-type]
-            sink.write(f"__key__\t@bin\nx\t{plan('')}\n".encode())
-
-        with pytest.raises(UsageError, match="a file of this one"):
-            create("memory://c/plan.tsv", out)
-
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
-            ("", "plan is empty"),
-            ("cls\tcls\n1\t2\n", "twice"),
-            ("cls\t@cls\n1\t2\n", "twice"),
-            ("a/b\n1\n", "names no field"),
-            (".x\n1\n", "names no field"),
-            ("__key__\tcls\na\n", "line 2 of the plan has 1 cells, the header 2"),
-            ("__key__\tcls\n\t1\n", "line 2 of the plan has no key"),
-            ("__key__\tcls\na.b\t1\n", "cannot be a key"),
-            ("__key__\tcls\na\t\\N\n", "line 2: the record 'a' has no field"),
-            ("__key__\tcls\na/\t1\n", "cannot be a key"),
-            ("__key__\tcls\na\t1\nb\t1\na\t2\n", "line 4: the key 'a' appeared before"),
-            ("__key__\t@jpg\na\tno.jpg\n", "line 2: there is no file 'no.jpg'"),
-            ("__key__\t@jpg\na\tlarge.bin\nb\tno.jpg\n", "line 3: there is no file"),
-        ],
-    )
-    def test_a_plan_that_cannot_be_followed_writes_nothing(
-        self, plan: Any, out: Path, tmp_path: Path, text: str, message: str, monkeypatch: Any
-    ):
-        place = plan(text)
-        monkeypatch.chdir(tmp_path)
-
-        with pytest.raises(UsageError, match=message):
-            create(place, out)
-        assert not out.exists()
-
-    def test_a_csv_that_cannot_be_read(self, plan: Any, out: Path):
-        with pytest.raises(UsageError, match="line 2"):
-            create(plan('cls\n"a" b\n', "plan.csv"), out)
-
-    def test_skip_leaves_out_what_is_missing(self, plan: Any, out: Path, tmp_path: Path):
-        result = create(plan("__key__\t@jpg\na\tno.jpg\nb\ta b.jpg\nb\ta b.jpg\n"), out, base=tmp_path, on_error="skip")
-
-        assert ["b"] == [key for key, _ in plain(out)]
-        assert (1, {"E_NOT_FOUND": 1, "E_USAGE": 1}) == (result.exit_code, result.report.counts())
-
-
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     root = tmp_path / "raw"
@@ -151,122 +49,6 @@ def tree(tmp_path: Path) -> Path:
                 (folder / f"{number}.JPG").write_bytes(f"{split}{label}{number}".encode())
                 (folder / f"{number}.meta.json").write_bytes(b"{}")
     return root
-
-
-class TestFolder:
-    def test_split_and_label_are_folders(self, tree: Path, out: Path, tmp_path: Path):
-        result = create(tree, out, labels=tmp_path / "names.txt")
-        found = plain(out)
-
-        assert 18 == len(found)
-        assert ("train/cat/0", {"jpg": b"traincat0", "meta.json": b"{}", "cls": b"0"}) == found[0]
-        assert ("val/n01 é/2", b"2") == (found[-1][0], found[-1][1]["cls"])
-        assert ["cat", "dog", "n01 é"] == result.labels == (tmp_path / "names.txt").read_text().splitlines()
-        assert b"train/cat/0.JPG" == names(out)[0]
-
-    def test_each_split_has_outputs_of_its_own(self, tree: Path, tmp_path: Path):
-        result = create(tree, tmp_path / "{split}-{shard:03d}.tar", count=4)
-
-        assert {"train-000.tar": 4, "train-001.tar": 4, "train-002.tar": 1, "val-000.tar": 4, "val-001.tar": 4, "val-002.tar": 1} == {
-            Path(tar.url).name: tar.records for tar in result.outputs
-        }
-        assert "cat/0" == plain(tmp_path / "val-000.tar")[0][0]
-
-    def test_a_size_holds(self, tree: Path, tmp_path: Path):
-        result = create(tree, tmp_path / "s-{shard}.tar", size=10_240)
-
-        assert 18 == result.records
-        assert all(Path(tar.url).stat().st_size <= 10_240 for tar in result.outputs)
-
-    def test_labels_alone_and_files_alone(self, tree: Path, out: Path):
-        create(tree / "train", out)
-        assert ("cat/0", b"0") == (plain(out)[0][0], plain(out)[0][1]["cls"])
-
-        create(tree / "train" / "cat", out)
-        assert ("0", {"jpg": b"traincat0", "meta.json": b"{}"}) == plain(out)[0]
-
-    def test_a_class_that_is_there_stays(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "0.cls").write_bytes(b"99")
-
-        create(tree, out)
-
-        assert b"99" == plain(out)[0][1]["cls"]
-
-    def test_uneven_depth_wants_a_word(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "more").mkdir()
-        (tree / "train" / "cat" / "more" / "x.jpg").write_bytes(b"")
-
-        with pytest.raises(UsageError, match="--layout"):
-            create(tree, out)
-        create(tree, out, layout="split/label")
-        assert b"0" == dict(plain(out))["train/cat/more/x"]["cls"]
-
-    def test_what_is_no_field_is_warned_of(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "README").write_bytes(b"")
-        (tree / "train" / "cat" / ".DS_Store").write_bytes(b"")
-        (tree / "train" / "link").symlink_to(tree / "val")
-        os.mkfifo(tree / "train" / "cat" / "pipe.jpg")
-
-        result = create(tree, out)
-
-        assert (1, {"W_NO_KEY": 1, "W_SKIPPED_TYPE": 2}) == (result.exit_code, result.report.counts())
-
-    def test_what_lies_above_the_folders_is_of_no_record(self, tree: Path, out: Path):
-        for name in ("README.md", "train.csv"):
-            (tree / name).write_bytes(b"")
-        (tree / ".git" / "refs").mkdir(parents=True)
-        (tree / ".git" / "refs" / "a.jpg").write_bytes(b"")
-
-        result = create(tree, out)
-
-        assert {"W_NO_KEY": 2, "W_SKIPPED_TYPE": 1} == result.report.counts()
-        assert {"train", "val"} == {key.partition("/")[0] for key, _ in plain(out)}
-
-    def test_what_img2dataset_writes_has_no_classes(self, tmp_path: Path, out: Path):
-        for part in ("00000", "00001"):
-            (tmp_path / "set" / part).mkdir(parents=True)
-            (tmp_path / "set" / f"{part}_stats.json").write_text("{}")
-            for ending in ("jpg", "json", "txt"):
-                (tmp_path / "set" / part / f"{part}0000.{ending}").write_bytes(b"")
-
-        result = create(tmp_path / "set", out)
-
-        assert {"W_NO_KEY": 2} == result.report.counts()
-        assert [("00000/000000000", ["jpg", "json", "txt"]), ("00001/000010000", ["jpg", "json", "txt"])] == [
-            (key, sorted(fields)) for key, fields in plain(out)
-        ]
-
-    def test_fields_that_not_all_have_are_said(self, tmp_path: Path, out: Path):
-        for name in ("a.jpg", "a.txt", "b.jpg", "c.heic"):
-            (tmp_path / "set" / name).parent.mkdir(exist_ok=True)
-            (tmp_path / "set" / name).write_bytes(b"")
-
-        assert "not in all 3 records: jpg 2, txt 1, heic 1" in create(tmp_path / "set", out).names
-
-    def test_a_link_to_a_file_is_the_file(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "9.jpg").symlink_to(tree / "train" / "dog" / "0.JPG")
-
-        create(tree, out)
-
-        assert b"traindog0" == dict(plain(out))["train/cat/9"]["jpg"]
-
-    @pytest.mark.parametrize(
-        ("options", "where"),
-        [({"layout": "split/label"}, "train"), ({"count": 3}, "."), ({}, "empty")],
-    )
-    def test_what_cannot_be_made(self, tree: Path, out: Path, options: Any, where: str):
-        (tree / "empty").mkdir()
-        with pytest.raises((UsageError, NotFoundError)):
-            create(tree / where, out, **options)
-
-    def test_splits_there_are_not(self, tree: Path, tmp_path: Path):
-        with pytest.raises(UsageError, match="no splits"):
-            create(tree / "train", tmp_path / "{split}.tar")
-
-    def test_extensions_that_differ_in_case_only(self, tree: Path, out: Path):
-        (tree / "train" / "cat" / "0.jpg").write_bytes(b"")
-        with pytest.raises(UsageError, match="case"):
-            create(tree, out)
 
 
 class TestShell:
@@ -524,46 +306,6 @@ class TestAnnotated:
         assert self.rows(shard) == self.rows(tmp_path / "out.tar")
 
 
-class TestParquet:
-    def test_nothing_and_a_path_are_no_bytes(self, out: Path, tmp_path: Path):
-        arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        parquet.write_table(arrow.table({"cls": [1, 2], "id": [1.5, float("nan")]}), tmp_path / "a.parquet")
-        parquet.write_table(arrow.table({"jpg": [{"bytes": None, "path": "a.jpg"}]}), tmp_path / "b.parquet")
-
-        create(tmp_path / "a.parquet", out)
-        with pytest.raises(UsageError, match=r"the path a\.jpg and not the bytes"):
-            create(tmp_path / "b.parquet", out)
-
-        assert [{"cls": b"1", "id": b"1.5"}, {"cls": b"2"}] == [fields for _, fields in plain(out)]
-
-    def test_a_plan_in_parquet(self, plan: Any, out: Path, tmp_path: Path):
-        arrow = pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        plan("")
-        rows = [
-            {"__key__": "a", "@jpg": "a b.jpg", "cls": 7, "json": {"w": 1}, "png": {"bytes": b"\0", "path": "x.png"}, "txt": None},
-            {"__key__": "b", "@jpg": "large.bin", "cls": 8, "json": {"w": 2}, "png": None, "txt": "b"},
-        ]
-        parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "plan.parquet")
-
-        create(tmp_path / "plan.parquet", out, base=tmp_path)
-
-        assert [
-            ("a", {"jpg": b"small", "cls": b"7", "json": b'{"w": 1}', "png": b"\0"}),
-            ("b", {"jpg": LARGE, "cls": b"8", "json": b'{"w": 2}', "txt": b"b"}),
-        ] == plain(out)
-
-    def test_tsv_there_and_back(self, make: Make, out: Path, tmp_path: Path):
-        pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        content = numbered(20)
-
-        tsv(make(content), tmp_path / "plan.parquet", fields="png cls", format="parquet")
-        create(tmp_path / "plan.parquet", out)
-
-        assert content == plain(out)
-
-
 class TestRefused:
     @pytest.mark.parametrize(
         ("source", "output", "options", "match"),
@@ -627,3 +369,16 @@ def test_files_far_away_are_taken_as_they_are(out: Path):
 
     assert [("000000000", {"bin": LARGE, "cls": b"3"})] == plain(out)
     assert 2 == len(listed(out))
+
+
+def test_what_is_left_out_is_counted_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("a.jpg").write_bytes(b"1")
+    Path("plan.tsv").write_text("__key__\t@jpg\tcls\na\ta.jpg\t1\nb\tnone.jpg\t2\na\ta.jpg\t3\nc\t\\N\t\\N\n")
+    made = create("plan.tsv", "o.tar", on_error="skip")
+
+    assert (["line 3", "line 4", "line 5"], ["b", "a", "c"]) == (
+        [fault.message.partition(":")[0] for fault in made.report.skipped],
+        [fault.key for fault in made.report.skipped],
+    )
+    assert ([], 1, 1) == (made.report.warnings, made.records, made.exit_code)

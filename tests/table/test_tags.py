@@ -346,3 +346,86 @@ def test_a_tag_is_a_text_where_a_query_has_carried_it_away(make, question, keys)
     table.tags.add("cls = 2", "x")
 
     assert keys == [key for (key,) in table.sql(question).fetchall()]
+
+
+class TestFile:
+    """What stands in a file of tags, line by line."""
+
+    @pytest.fixture
+    def tags(self, own):
+        (own / "a.tar").write_bytes(shard(TWO))
+        return tarviz.table("a.tar", tags="tags.jsonl").tags
+
+    @staticmethod
+    def line(key, tag, note="", shard="a.tar"):
+        return json.dumps({"shard": shard, "key": key, "tag": tag, "note": note})
+
+    def test_the_last_word_about_a_tag_stands_at_the_end(self, own, tags):
+        assert 2 == tags.add([("a.tar", "b"), ("a.tar", "a")], " bad ", "blurred")
+        assert 1 == tags.add_noted([("a.tar", "b", "dark")], "bad")
+        assert 1 == tags.add("cls = 1", "good")
+        assert 1 == tags.remove([("a.tar", "nobody")], "bad")
+
+        lines = [self.line("a", "bad", "blurred"), self.line("b", "bad", "dark"), self.line("a", "good")]
+        assert lines == (own / "tags.jsonl").read_text().splitlines()
+        assert {"bad": 2, "good": 1} == tags.counts()
+        assert 2 == tags.remove("cls < 9", "bad")
+        assert [self.line("a", "good")] == (own / "tags.jsonl").read_text().splitlines()
+
+    def test_a_file_written_by_others_is_read_and_nothing_of_it_thrown_away(self, own, tags):
+        elsewhere = self.line("a", "y", shard="/elsewhere/x.tar")
+        given = [
+            self.line("a", "x"),
+            "5",
+            self.line("b", "x"),
+            elsewhere,
+            json.dumps({"shard": "a.tar", "key": "b", "tag": "x", "gone": True}),
+            json.dumps({"shard": "a.tar", "key": 7, "tag": "x", "note": None}),
+            json.dumps({"key": "b", "tag": "x"}),
+            self.line("a", "x", "later"),
+        ]
+        (own / "tags.jsonl").write_text("\n".join(given))
+
+        assert [("a", "x", "later"), ("7", "x", "")] == [(each["key"], each["tag"], each["note"]) for each in tags.lines()]
+        tags.add("cls = 2", "z")
+        assert ["5", given[6], given[7], elsewhere, self.line("7", "x"), self.line("b", "z")] == (
+            own / "tags.jsonl"
+        ).read_text().splitlines()
+
+    def test_a_file_keeps_its_rights_and_a_new_one_has_the_usual_ones(self, own, tags):
+        before = os.umask(0o027)
+        try:
+            tags.add("cls = 2", "x")
+            assert 0o640 == (own / "tags.jsonl").stat().st_mode & 0o777
+            (own / "tags.jsonl").chmod(0o604)
+            tags.add("cls = 1", "x")
+        finally:
+            os.umask(before)
+
+        assert 0o604 == (own / "tags.jsonl").stat().st_mode & 0o777
+
+    def test_a_shard_that_is_none_of_the_table_is_refused(self, own, tags):
+        with pytest.raises(UsageError, match=r"'b\.tar' is not a shard of this table"):
+            tags.add([("a.tar", "a"), ("b.tar", "a")], "x")
+        assert not (own / "tags.jsonl").exists()
+
+    def test_where_no_file_can_be_it_says_so(self, own, tags):
+        (own / "file").write_text("")
+        with pytest.raises(StoreError, match=r"E_WRITE.*tags cannot be kept: File exists"):
+            tarviz.table("a.tar", tags="file/tags.jsonl").tags.add("cls = 2", "x")
+
+    def test_lines_that_are_taken_over(self, own, tags):
+        lines = [
+            self.line("b", "x", "n"),
+            "",
+            json.dumps({"key": "a", "tag": " y ", "note": None}),
+            json.dumps({"key": "none", "tag": "y"}),
+        ]
+        (own / "in.jsonl").write_text("\n".join(lines))
+
+        assert 2 == tags.load("in.jsonl")
+        assert [("b", "x", "n"), ("a", "y", "")] == [(each["key"], each["tag"], each["note"]) for each in tags.lines()]
+        assert 2 == tags.save("out.jsonl")
+        assert [{"shard": "a.tar", "key": "b", "tag": "x", "note": "n"}, {"shard": "a.tar", "key": "a", "tag": "y", "note": ""}] == [
+            json.loads(line) for line in (own / "out.jsonl").read_text().splitlines()
+        ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tarviz.formats.records import split_name
 from tarviz.tools.field_names import named
 
@@ -33,3 +35,50 @@ def test_endings_are_merged_within_a_role_alone():
 
 def test_other_kinds_keep_their_endings():
     assert {"a": ["wav"], "b": ["flac"], "c": ["txt"]} == fields("a.wav", "b.flac", "c.txt")
+
+
+APART = "kinds of names stay fields of their own, as records have several"
+DOTS = "1 files had dots in their stems, which are _ in keys"
+
+
+@pytest.mark.parametrize(
+    ("paths", "expected", "notes"),
+    [
+        (["a.jpg", "b.JPG"], {"a": ["jpg"], "b": ["jpg"]}, []),
+        (
+            ["a.jpg", "b.png", "c.JPEG", "d.jpg"],
+            {"a": ["jpg"], "b": ["jpg"], "c": ["jpg"], "d": ["jpg"]},
+            ["3 kinds of names are one field, jpg: png ×1, jpeg ×1"],
+        ),
+        (
+            ["a.jpg", "a.png", "b.jpeg", "b.png"],
+            {"a": ["jpg", "png"], "b": ["jpg", "png"]},
+            [
+                "2 kinds of names are one field, jpg: jpeg ×1",
+                f"2 {APART}: jpg ×2, png ×2",
+            ],
+        ),
+        (
+            ["a.jpg", "a.jpeg", "b.jpg"],
+            {"a": ["jpg", "jpeg"], "b": ["jpg"]},
+            [f"2 {APART}: jpg ×2, jpeg ×1"],
+        ),
+        (
+            ["a.seg.png", "a.jpg", "b.seg.webp", "b.jpg"],
+            {"a": ["seg.png", "jpg"], "b": ["seg.png", "jpg"]},
+            ["2 kinds of names are one field, seg.png: seg.webp ×1"],
+        ),
+        (
+            ["a.1.jpg", "a_1.jpg", "b.jpg"],
+            {"a_1_2": ["jpg"], "a_1": ["jpg"], "b": ["jpg"]},
+            [f"{DOTS}: a.1.jpg is a_1_2"],
+        ),
+        (["a..jpg", "b.jpg"], {"a_": ["jpg"], "b": ["jpg"]}, [f"{DOTS}: a..jpg is a_"]),
+    ],
+)
+def test_what_is_made_of_names_and_what_is_said_of_it(paths: list[str], expected: dict[str, list[str]], notes: list[str]):
+    cut = [(*split_name(path.encode()), path) for path in paths]  # type: ignore[misc]
+    made = named([(key.decode(), ext, path) for key, ext, path in cut])
+
+    assert expected == {key: [ext for ext, _ in files] for key, files in made.records.items()}
+    assert notes == made.notes

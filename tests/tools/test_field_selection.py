@@ -15,7 +15,7 @@ from tarviz.commands.cat import cat
 from tarviz.model.errors import DataError, UsageError
 from tarviz.testing.strategies import numbered
 from tarviz.tools import field_selection
-from tarviz.tools.field_selection import Pick, key_template, picks, substitution
+from tarviz.tools.field_selection import Pick, columns, key_template, picks, substitution
 from tests.commands.conftest import names, plain
 from tests.read.tars import END, member, pax
 
@@ -165,3 +165,23 @@ class TestOneByOne:
         paths = [make([("k", {"a": b"1"})]), make([("k", {"b": b"2"})], "b.tar")]
 
         assert {"W_MERGED_RECORD": 1} == cat(paths, tmp_path / "o.tar", shuffle=1).report.counts()
+
+
+def test_columns_are_fields_of_other_names():
+    assert {"label": "cls", "file": "@jpg", "b=c": "a"} == columns(["cls=label", "@jpg=file", "a=b=c"])
+    assert {} == columns([])
+
+
+@pytest.mark.parametrize("pairs", [["cls"], ["=label"], ["cls="], ["a=x", "b=x"]])
+def test_a_column_without_a_field_or_for_two_is_refused(pairs: list[str]):
+    with pytest.raises(UsageError, match="--as names a field and a column each"):
+        columns(pairs)
+
+
+def test_a_record_that_may_lack_a_member_is_said_once_where_it_is_kept(make: Callable[..., Path], tmp_path: Path):
+    path = make(member("a.jpg", b"1") + member("b.jpg", b"2"))
+    made = cat(str(path), tmp_path / "out.tar", strict=False)
+    assert {"W_NO_EOF": 1, "W_PENDING": 1} == made.report.counts()
+    assert ["b"] == [fault.key for fault in made.report.warnings if fault.code == "W_PENDING"]
+
+    assert "W_PENDING" not in cat(str(path), tmp_path / "out.tar", strict=False, count=1).report.counts()

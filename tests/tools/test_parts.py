@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tarviz.model.errors import UsageError
 from tarviz.tools.parts import Parts
 
 
@@ -30,3 +32,19 @@ def test_runs_are_the_parts_of_the_values_in_order(values: list[bytes], shares: 
 @pytest.mark.parametrize("scale", [1, 10, 0.01])
 def test_shares_are_of_their_sum(scale: float):
     assert Parts.of({"a": 0.75, "b": 0.25}) == Parts.of({"a": 0.75 * scale, "b": 0.25 * scale})
+
+
+@pytest.mark.parametrize("ratio", ["", "a", "a=x", "a=0", "a=-1,b=2", "a=inf", "a=nan", {"a": None}, {"a": 0.0}])
+def test_what_is_no_ratio_is_refused(ratio: Any):
+    with pytest.raises(UsageError, match="is no ratio"):
+        Parts.of(ratio)
+
+
+@pytest.mark.parametrize("ratio", ["a=1,a=2", "=1", "a=1, =2", "a/b=1", "a\\b=1", {"{a}": 1}])
+def test_parts_have_names_of_their_own_that_can_be_names_of_files(ratio: Any):
+    with pytest.raises(UsageError, match="need names of their own, without slashes and braces"):
+        Parts.of(ratio)
+
+
+def test_a_part_begins_where_the_shares_before_it_end():
+    assert Parts(("a", "b", "c"), (0.0, 0.25, 0.75)) == Parts.of(" a=1, b =2,c= 1")

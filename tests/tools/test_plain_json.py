@@ -14,6 +14,7 @@ VALUES = [
     (Decimal(2**70), 2**70),
     (Decimal("1.25"), 1.25),
     (float("inf"), None),
+    (-0.5, -0.5),
     (datetime.date(2026, 11, 25), "2026-11-25"),
     (datetime.datetime(2026, 11, 25, 10, 30), "2026-11-25T10:30:00"),
     (b"\xff", "\\xff"),

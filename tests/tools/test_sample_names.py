@@ -23,13 +23,23 @@ from tarviz.tools.sample_names import without_sample
         ('"jpg" not in _', "not has('jpg')"),
         ('_.get("cls") == 3', "field('cls') == 3"),
         ("cls == 3", "cls == 3"),
+        ("a man, a plan and a (", "a man, a plan and a ("),
+        (' _["cls"] > 1 ', "field('cls') > 1"),
+        ('json.w > _["json"].w', "json.w > field('json').w"),
+        ('max(_["a"], x.y[0], key=_.b) == 1', "max(field('a'), x.y[0], key=field('b')) == 1"),
+        ('len(_["__key__"]) > 3', "len(key) > 3"),
+        ('len(x) > len(_["a"])', "len(x) > size('a')"),
+        ('_.get("__index__") < 5 < _["a"]', "index < 5 < field('a')"),
+        ('"jpg" in _ and "a" in _["txt"]', "has('jpg') and 'a' in field('txt')"),
+        ('_["txt"] == b"\\xff"', "field('txt') == '\ufffd'"),
+        ('_["a"].decode(errors="x") == 1', "field('a').decode(errors='x') == 1"),
     ],
 )
 def test_each_form_has_its_word(old: str, new: str):
     assert new == without_sample(old)
 
 
-@pytest.mark.parametrize("text", ["_[0]", "_[cls]", '_["__class__"]', "_()", "_ + 1"])
+@pytest.mark.parametrize("text", ["_[0]", "_[cls]", '_["__class__"]', "_()", "_ + 1", "_.get(cls)", "len(_)", "1 in _", "_.__dict__"])
 def test_what_has_no_meaning_is_refused(text: str):
     with pytest.raises(UsageError):
         without_sample(text)

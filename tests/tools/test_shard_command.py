@@ -66,3 +66,17 @@ class TestParts:
 
     def test_its_exit_code_is_handed_on(self):
         assert (7, -9) == (run_for("exit 7; ", "a.tar"), run_for("kill -9 $$; ", "a.tar"))
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (r"echo \{shard}", r"echo \{shard}" + ' "${TARVIZ_SHARD}"'),
+        (r"echo \' {base}", r"echo \' " + '"${TARVIZ_BASE}"'),
+        (r'''echo "\"{base}"''', r'''echo "\"${TARVIZ_BASE}"'''),
+        (r"echo '\'{ext}", r"echo '\'" + '"${TARVIZ_EXT}"'),
+        (r"echo \; {nothing}", r"echo \; {nothing}" + ' "${TARVIZ_SHARD}"'),
+    ],
+)
+def test_a_sign_behind_a_backslash_is_no_quote_and_no_place(command: str, expected: str):
+    assert expected == line(command)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.tools.sort_table import GrowingArray, ascending, hashes, mixed
+from tarviz.formats.tar_header import TAR_END, tar_member
+from tarviz.model.types import URL
+from tarviz.read.spans import Batch, HeldTar, shard_batches
+from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.tools import sort_table
+from tarviz.tools.sort_table import GrowingArray, SortTable, ascending, hashes, mixed
 
 EXPECTED = [17416387546233665333, 15234741069860586174, 11561427596919740201]
 KEYS = st.lists(st.binary(min_size=1, max_size=30).filter(lambda key: not key.endswith(b"\0")), max_size=30)
@@ -57,3 +64,59 @@ class TestHashes:
         assert drawn == mixed(hashes([b"a", b"b", b"train/n00000017"]), 3).tolist()
         assert EXPECTED == drawn
         assert drawn != mixed(hashes([b"a", b"b", b"train/n00000017"]), 4).tolist()
+
+
+def batches(path: Path) -> list[Batch]:
+    return list(shard_batches(URL(str(path)), ReadOptions(), ReadReport(), returning=True))
+
+
+def member(name: str, data: bytes) -> bytes:
+    return b"".join(tar_member(name, data))
+
+
+class TestTable:
+    """Two shards, in the first of which the members of `a` stand apart, and `c` comes twice with one field."""
+
+    A = [("a.jpg", b"1"), ("b.jpg", b"2"), ("a.cls", b"3"), ("c.jpg", b"4"), ("d.txt", b"5"), ("c.jpg", b"6"), ("a.txt", b"7")]
+    B = [("a.jpg", b"8"), ("b.txt", b"9" * 600)]
+
+    @pytest.fixture
+    def table(self, tmp_path: Path) -> SortTable:
+        table = SortTable()
+        for name, members in (("a", self.A), ("b", self.B)):
+            (tmp_path / f"{name}.tar").write_bytes(b"".join(member(*each) for each in members) + TAR_END)
+            source = HeldTar(URL(str(tmp_path / f"{name}.tar")))
+            for batch in batches(tmp_path / f"{name}.tar"):
+                table.add(source, batch)
+        return table
+
+    def test_it_holds_the_keys_and_which_records_are_pieces_of_one(self, table: SortTable):
+        assert [b"a", b"b", b"a", b"c", b"d", b"c", b"a", b"a", b"b"] == table.keys.tolist()
+        assert hashes(table.keys.tolist()).tolist() == table.hash.tolist()
+        assert [[0, 2, 6]] == table.apart()
+
+    @pytest.mark.parametrize(("stride", "chunk"), [(1 << 16, 2 << 20), (2, 2 << 20), (1 << 16, 512), (3, 1024)])
+    def test_bytes_come_in_the_order_that_is_asked_for(self, table: SortTable, monkeypatch: pytest.MonkeyPatch, stride: int, chunk: int):
+        monkeypatch.setattr(sort_table, "_STRIDE", stride)
+        monkeypatch.setattr(sort_table, "_CHUNK", chunk)
+        order = np.array([8, 4, 0, 3, 7, 5, 1])
+        found, records = b"", 0
+        for sources, begin, end, count in table.runs(order, {0: [2, 6]}):
+            records += count
+            held = sources * len(begin) if len(sources) == 1 else sources
+            for source, low, high in zip(held, begin.tolist(), end.tolist(), strict=True):
+                found += bytes(source.read(low, high))
+
+        every = [*self.A, *self.B]
+        assert b"".join(member(*every[at]) for at in (8, 4, 0, 2, 6, 3, 7, 5, 1)) == found
+        assert 9 == records
+
+    def test_some_records_of_a_batch_are_left_out(self, tmp_path: Path):
+        (tmp_path / "a.tar").write_bytes(b"".join(member(*each) for each in self.B) + TAR_END)
+        table = SortTable()
+        (batch,) = batches(tmp_path / "a.tar")
+        table.add(HeldTar(URL(str(tmp_path / "a.tar"))), batch, np.array([False, True]))
+
+        assert [b"b"] == table.keys.tolist()
+        ((_, begin, end, count),) = table.runs(np.array([0]), {})
+        assert ([1024], [1024 + 512 + 1024], 1) == (begin.tolist(), end.tolist(), count)

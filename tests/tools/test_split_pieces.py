@@ -12,11 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarviz.commands.split import split
-from tarviz.model.errors import ChangedError, DataError, StoreError, UsageError
+from tarviz.model.errors import ChangedError, DataError, Fault, StoreError, UsageError
+from tarviz.model.types import URL
 from tarviz.read.chosen import version
-from tarviz.read.stream import ReadOptions
+from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.strategies import numbered
-from tarviz.tools.split_pieces import Limits, OutputJob, OutputPart, OutputTask, cut, output_tasks
+from tarviz.tools.split_pieces import Limits, OutputJob, OutputPart, OutputTask, cut, output_tasks, run_on
 from tests.conftest import sampled
 
 SIZES = st.lists(st.lists(st.integers(1, 6).map(lambda blocks: 512 * blocks), max_size=8).map(lambda each: np.array(each, np.int64)))
@@ -158,3 +159,36 @@ class TestWorkers:
     def test_what_is_of_this_process_alone_is_refused(self, target: str):
         with pytest.raises(UsageError, match="of this process alone"):
             split(target, "x-%03d.tar", count=4, jobs=2)
+
+
+class TestCommand:
+    def test_one_that_succeeds_says_nothing(self):
+        run_on("true; ", URL("a.tar"), report := ReadReport(), skip=False)
+
+        assert {} == report.counts()
+
+    def test_one_that_fails_is_an_error_or_counted(self):
+        with pytest.raises(StoreError, match=r"E_COMMAND a\.tar: the command ended with 3 on this shard, which is written"):
+            run_on("exit 3; ", URL("a.tar"), ReadReport(), skip=False)
+        run_on("kill -9 $$; ", URL("a.tar"), report := ReadReport(), skip=True)
+        assert [Fault("E_COMMAND", "the command ended with -9 on this shard, which is written.", "a.tar")] == report.skipped
+
+
+@pytest.mark.parametrize(
+    ("limits", "ends", "first", "records", "size", "last"),
+    [
+        (Limits(), [512, 1024], 0, 7, 9000, 2),
+        (Limits(count=3), [512, 1024, 1536], 0, 1, 0, 2),
+        (Limits(count=3), [512, 1024, 1536], 1, 3, 0, 1),
+        (Limits(size=2560), [512, 1024, 2048], 0, 0, 0, 2),
+        (Limits(size=2560), [512, 1024, 1536], 0, 0, 0, 3),
+        (Limits(size=2559), [512, 1024, 1536], 0, 0, 0, 2),
+        (Limits(size=2560), [512, 1024, 1536], 1, 1, 512, 3),
+        (Limits(size=2560), [512, 1024, 1536], 1, 1, 1024, 2),
+        (Limits(size=100), [9000, 9512], 0, 0, 0, 1),
+        (Limits(size=100), [9000, 9512], 0, 1, 512, 0),
+        (Limits(count=1, size=9999), [512, 1024], 0, 0, 0, 1),
+    ],
+)
+def test_as_many_records_as_fit(limits: Limits, ends: list[int], first: int, records: int, size: int, last: int):
+    assert last == limits.fit(np.array(ends), first, records, size)

@@ -16,14 +16,14 @@ from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import from_examples, tasks
 from tarviz.commands.convert.conversion import Conversion, digest, processes
 from tarviz.commands.convert.converted import Converted as Converted
-from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress, Recipe
+from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
 from tarviz.model import config
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
-from tarviz.outputs import Exists, Names, read_manifest
+from tarviz.outputs import TAR_END, Exists, Names, read_manifest
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
@@ -85,9 +85,10 @@ def convert(
     settings = _settings(out, compression, exists, max_shard_size)
     recipe = Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
-    work: AnyRecipe
+    work: from_examples.AnyRecipe
     if from_examples.asked(shards, settings.names):
-        work, settings = from_examples.recipe(recipe, shards, dry_run), from_examples.settings(settings)
+        work, packed = from_examples.recipe(recipe, shards, dry_run), from_examples.is_packed(settings.names)
+        settings = replace(settings, ending=TAR_END, compression=settings.compression or ("gzip" if packed else None))
     else:
         work = recipe = replace(recipe, options=resolved(shards, read))
     with verb_base.silent_warnings():
@@ -121,7 +122,7 @@ def _settings(
 
 
 def _converted(
-    recipe: AnyRecipe,
+    recipe: from_examples.AnyRecipe,
     settings: tasks.Settings,
     sources: Sequence[tasks.ShardToConvert],
     workers: int | str | None,
@@ -141,7 +142,7 @@ def _converted(
         return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
 
 
-def _manifest(recipe: AnyRecipe, sources: Sequence[tasks.ShardToConvert], settings: tasks.Settings) -> dict[str, Any]:
+def _manifest(recipe: from_examples.AnyRecipe, sources: Sequence[tasks.ShardToConvert], settings: tasks.Settings) -> dict[str, Any]:
     from tarviz import __version__
 
     options = {**recipe.to_dict(), "max_shard_size": settings.max_size, "compression": settings.compression}

@@ -14,7 +14,8 @@ from typing import IO, Any
 
 from tarviz import engines, stores
 from tarviz.commands.convert import ranges, tasks
-from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress
+from tarviz.commands.convert.from_examples import AnyRecipe
+from tarviz.commands.convert.recipe import ConversionProgress
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.processors import processors

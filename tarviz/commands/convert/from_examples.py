@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from tarviz.commands.convert.recipe import ConversionProgress, FramedRecords, Ints, Recipe
-from tarviz.commands.convert.tasks import Settings
+from tarviz.commands.convert.recipe import ConversionProgress, FramedRecords, Recipe
 from tarviz.model.errors import UsageError
-from tarviz.model.types import URL, Buffer
+from tarviz.model.types import URL
 from tarviz.model.urls import without_query
-from tarviz.outputs import TAR_END, Names
+from tarviz.outputs import Names
 from tarviz.read import tfrecords
 from tarviz.read.indexed import RecordRange
 from tarviz.read.stream import ReadOptions
@@ -33,10 +32,9 @@ def asked(urls: Sequence[URL], names: Names) -> bool:
     return all(found)
 
 
-def settings(given: Settings) -> Settings:
-    """How a tar is written: with its end mark, and packed as its name says where nothing else was asked for."""
-    packed = without_query(given.names.text)[0].lower().endswith(_PACKED)
-    return replace(given, ending=TAR_END, compression=given.compression or ("gzip" if packed else None))
+def is_packed(names: Names) -> bool:
+    """Whether the names of tars say that they are packed."""
+    return without_query(names.text)[0].lower().endswith(_PACKED)
 
 
 def recipe(given: Recipe, urls: Sequence[URL], dry_run: bool) -> ExampleRecipe:
@@ -59,17 +57,6 @@ def recipe(given: Recipe, urls: Sequence[URL], dry_run: bool) -> ExampleRecipe:
     return ExampleRecipe(read, tfrecords.stems(urls), tfrecords.lists_in(urls[0], read))
 
 
-@dataclass(slots=True)
-class _Members:
-    """Records as the members of a tar."""
-
-    size: Ints
-    records: list[bytes]
-
-    def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
-        return [*self.records[first:last]]
-
-
 @dataclass(frozen=True)
 class ExampleRecipe:
     """How the Examples of a file become the members of a shard; what is a list is seen in the first file, and holds for all."""
@@ -85,24 +72,22 @@ class ExampleRecipe:
 
     def batches(self, url: URL, progress: ConversionProgress, start: int = 0, part: RecordRange | None = None) -> Iterator[FramedRecords]:
         """The records of a file, from record `start` on; a file has no ranges, so that `part` is None."""
-        made: list[bytes] = []
-        numbers: list[int] = []
-        held = stop = 0
+        from tarviz.outputs.encoded import EncodedRecords  # loads what makes pictures
+
+        made, numbers, stop = EncodedRecords(), list[int](), 0
         for number, key, fields in tfrecords.records(url, self.options, progress.report, stem=self.stems[url], lists=self.lists):
             stop = number + 1
             if number < start:
                 continue
-            made.append(tfrecords.members(key, fields))
+            made.add([tfrecords.members(key, fields)])
             numbers.append(number)
-            held += len(made[-1])
-            if held >= _BATCH:
+            if made.bytes >= _BATCH:
                 progress.tick()
-                yield _batch(made, numbers, stop)
-                made, numbers, held = [], [], 0
+                yield FramedRecords(made, np.array(numbers), stop)
+                made, numbers = EncodedRecords(), []
         progress.tick()
-        yield _batch(made, numbers, stop)
+        yield FramedRecords(made, np.array(numbers, np.int64), stop)
 
 
-def _batch(made: list[bytes], numbers: list[int], stop: int) -> FramedRecords:
-    size = np.fromiter(map(len, made), np.int64, len(made))
-    return FramedRecords(_Members(size, made), np.array(numbers, np.int64), stop)
+AnyRecipe: TypeAlias = Recipe | ExampleRecipe
+"""What makes records of an output out of those of a shard."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,25 +40,6 @@ class FramedRecords:
     frames: Run
     numbers: Ints
     stop: int
-
-
-class AnyRecipe(Protocol):
-    """What makes records of an output out of those of a shard."""
-
-    @property
-    def options(self) -> ReadOptions: ...
-    @property
-    def provable(self) -> bool:
-        """Whether text says all of it."""
-        ...
-
-    def batches(self, url: URL, progress: ConversionProgress, start: int = 0, part: RecordRange | None = None) -> Iterator[FramedRecords]:
-        """What a shard becomes, from record `start` on, or a range of it."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """What a manifest says of it."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from tarviz.commands.convert.recipe import AnyRecipe, ConversionProgress, Ints
+from tarviz.commands.convert.from_examples import AnyRecipe
+from tarviz.commands.convert.recipe import ConversionProgress, Ints
 from tarviz.engines import Tick
 from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError

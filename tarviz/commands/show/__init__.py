@@ -141,12 +141,12 @@ def show(
 
 def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: int) -> tuple[ReadOptions, dict[tuple[str, int], int]]:
     """What reads the record of a key and those nearest to it, and the place of each."""
-    from tarviz.table import opened
+    from tarviz.table.table import Table
 
     tfrecords.refuse(targets)
     if options.where or options.keys:
         raise UsageError("like= and a condition do not go together.", hint="Leave out one of them.")
-    table = opened(targets, key_split=options.key_split, duplicates=options.duplicates)
+    table = Table(targets, key_split=options.key_split, duplicates=options.duplicates)
     own, near = table.keyed([key]), table.similar(key, by, count - 1)
     shard, n = np.concatenate((own.shard[:1], near.shard)), np.concatenate((own.n[:1], near.n))
     rows: dict[str, NDArray[np.int64]] = {url: np.sort(n[shard == at]) for at, url in enumerate(table.urls)}

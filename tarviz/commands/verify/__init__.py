@@ -91,7 +91,8 @@ def verify(
         raise UsageError("only tars can be repaired, no TFRecord files.", hint="tarviz convert --on-error skip writes what can be read.")
     from tarviz.commands.verify.repair import repair as save
 
-    return save(targets, output, result, options)
+    save(targets, output, result, options)
+    return result
 
 
 def _is_tfrecord(url: URL, format: str | None) -> bool:
@@ -100,9 +101,9 @@ def _is_tfrecord(url: URL, format: str | None) -> bool:
 
 def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions) -> None:
     """Tag the records that faults name, with what was found as the note."""
-    from tarviz.table import opened
+    from tarviz.table.table import Table
 
-    table = opened(targets, key_split=options.key_split, duplicates=options.duplicates)
+    table = Table(targets, key_split=options.key_split, duplicates=options.duplicates)
     notes: dict[str, list[tuple[str, str]]] = {}
     for found in result.faults:
         if found.get("record") is not None and found.get("shard"):

@@ -6,16 +6,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tarviz.cli import html_page, verb_base
-from tarviz.model.errors import Fault, TarvizError
+from tarviz.model.config import format_size
+from tarviz.model.errors import Fault, TarvizError, redact, safe
+from tarviz.model.redaction import redacted_repr
 
 MAX_KEPT = 10_000  # findings of one kind kept whole; beyond that they are counted
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What could be saved of a damaged shard: the tar it is in, its records and bytes."""
+
+    shard: str
+    output: str
+    records: int
+    bytes: int
+
+    __repr__ = redacted_repr
+
+    def __str__(self) -> str:
+        records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
+        return f"{redact(safe(self.shard))} → {redact(safe(self.output))}: {records}, {format_size(self.bytes)}"
 
 
 @dataclass
 class Verified(verb_base.Result):
     """What was read, and every finding as a dict: `code`, `message`, `shard`, `record`, `member`, `offset`, and more where it is known.
 
-    `offset` counts bytes of the uncompressed file; `counts` says how often each code came.
+    `offset` counts bytes of the uncompressed file; `counts` says how often each code came; `written` is what a repair saved.
     """
 
     records: int = 0
@@ -24,6 +42,7 @@ class Verified(verb_base.Result):
     faults: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
+    written: list[Saved] = field(default_factory=list)
 
     def add(self, found: Fault | TarvizError) -> None:
         """File one finding: `W_…` under warnings, the rest under faults."""
@@ -55,17 +74,7 @@ class Verified(verb_base.Result):
         return f"{records} in {shards}: {counts or 'no fault found'}"
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(), self._verdict()])
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "records": self.records,
-            "faults": self.faults,
-            "warnings": self.warnings,
-            "counts": self.counts,
-            "bytes": self.bytes,
-            "shards": self.shards,
-        }
+        return "\n".join([*self._lines(), self._verdict(), *map(str, self.written)])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         tone = {0: "good", 1: "", 2: "bad"}[self.exit_code]

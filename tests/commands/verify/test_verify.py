@@ -14,10 +14,8 @@ import pytest
 
 import tarviz
 from tarviz import cli
-from tarviz.commands.verify import verified, verify
-from tarviz.commands.verify.verified import Verified
-from tarviz.formats import example, tfrecord
-from tarviz.model.errors import Fault, NotFoundError, UsageError
+from tarviz.commands.verify import verify
+from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.outputs import TAR_END, tar_member
 from tarviz.testing.strategies import numbered
 from tests.conftest import DATA, corpus
@@ -75,51 +73,6 @@ class TestTheTarsOfTheCorpus:
         if expected.startswith("E_"):
             assert expected.split(";")[0].split(" ")[0] in codes(result.faults)
         assert result.exit_code >= verify(str(path)).exit_code
-
-
-class TestTheTFRecordsOfTheCorpus:
-    @pytest.mark.parametrize(("path", "entry"), corpus("tfrecord"))
-    def test_behave_as_the_manifest_says(self, path: Path, entry: dict[str, Any]):
-        expected = entry["tarviz_expected"]
-
-        result = verify(str(path))
-
-        if "error" in expected:
-            assert expected["error"] in codes(result.faults)
-            assert expected.get("offset", result.faults[0].get("offset")) == result.faults[0].get("offset")
-            assert expected.get("records_before", 0) <= result.records
-        else:
-            assert [] == result.faults
-            assert expected["records"] == result.records
-
-    def test_goes_on_behind_a_payload_that_does_not_fit_its_crc(self):
-        result = verify(str(TFRECORDS / "bad-data-crc-rec2.tfrecord"))
-
-        assert 4 == result.records
-        assert 243 == result.faults[0]["resumable_at"]
-
-    def test_examples_are_parsed_on_request(self):
-        path = str(TFRECORDS / "not-an-example.tfrecord")
-
-        assert [] == verify(path).faults
-        assert ["E_BAD_EXAMPLE"] == codes(verify(path, examples=True).faults)
-
-    def test_features_are_held_against_the_types_given(self):
-        result = verify(str(TFRECORDS / "example-wrong-type.tfrecord"), examples={"id": "int64"})
-
-        assert ["E_SCHEMA"] == codes(result.faults)
-        assert "id" == result.faults[0]["member"]
-
-    def test_a_tfrecord_is_known_by_its_content_where_the_name_says_nothing(self, tmp_path: Path):
-        path = tmp_path / "part-00000-of-00001"
-        path.write_bytes((TFRECORDS / "valid-5.tfrecord").read_bytes())
-
-        assert (5, 0) == (verify(str(path)).records, verify(str(path)).exit_code)
-
-    def test_the_format_can_be_given(self):
-        result = verify(str(TARS / "A01-ustar.tar"), format="tfrecord")
-
-        assert ["E_NOT_TFRECORD"] == codes(result.faults)
 
 
 class TestVerify:
@@ -279,60 +232,3 @@ class TestJobs:
         path = make(numbered(3))
 
         assert (3, 1) == ((found := verify(path, jobs=2)).records, found.shards)
-
-
-class TestListed:
-    def test_the_whole_of_it(self, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.chdir(tmp_path)
-        make(b"".join(tar_member("<k>.png", b"no picture")) + b"".join(tar_member("README", b"")) + TAR_END)
-        found = verify("a.tar", deep=True)
-
-        (fault,), (warning,) = found.faults, found.warnings
-        assert ("a.tar", "<k>", "<k>.png", 0) == (fault["shard"], fault["record"], fault["member"], fault["offset"])
-        assert ("W_NO_KEY", "README", 1024) == (warning["code"], warning["member"], warning["offset"])
-        lines = str(found).splitlines()
-        assert f"{fault['code']} a.tar, record '<k>', member '<k>.png' at byte 0: {fault['message']}" == lines[0].partition(" Hint: ")[0]
-        assert [f"W_NO_KEY a.tar, member 'README' at byte 1024: {warning['message']}"] == lines[1:-1]
-        assert f"1 record in 1 file: {fault['code']} ×1, W_NO_KEY ×1" == lines[-1]
-        html = found._repr_mimebundle_()["text/html"]
-        assert f'<p class="bad">1 record in 1 file: {fault["code"]} ×1, W_NO_KEY ×1</p><div class="findings"><table>' in html
-        assert "<th>code</th><th>shard</th><th>record</th><th>member</th><th class=right>offset</th><th>message</th>" in html
-        assert "<td>W_NO_KEY</td><td>a.tar</td><td></td><td>README</td><td class=right>1024</td>" in html
-
-    def test_what_is_clean_has_no_list(self, make: Any):
-        found = verify([make(numbered(1)), make(numbered(1200), "b.tar")])
-
-        assert "1,201 records in 2 files: no fault found" == str(found)
-        assert '<p class="good">1,201 records in 2 files: no fault found</p></div>' in found._repr_mimebundle_()["text/html"]
-
-    def test_beyond_so_many_findings_are_counted(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(verified, "MAX_KEPT", 3)
-        found, other = Verified(), Verified(2, 30, 1)
-        for at in range(5):
-            found.add(Fault("E_SCHEMA", "odd.", "a.tar", f"k{at}"))
-            other.add(Fault("W_NO_KEY", "odd.", "b.tar", member=f"m{at}"))
-        found.merge(other)
-
-        assert (["k0", "k1", "k2"], ["m0", "m1", "m2"]) == (
-            [each["record"] for each in found.faults],
-            [each["member"] for each in found.warnings],
-        )
-        assert {"E_SCHEMA": 5, "W_NO_KEY": 5} == found.counts
-        assert (2, 30, 1) == (found.records, found.bytes, found.shards)
-        found.merge(found)
-        assert (3, 3, 10) == (len(found.faults), len(found.warnings), found.counts["E_SCHEMA"])
-
-
-class TestExamples:
-    def test_features_that_differ_from_those_of_the_first_record_are_named(self, tmp_path: Path):
-        path = tmp_path / "x.tfrecord"
-        records = [{"a": 1, "b": [0.5]}, {"a": 2}, {"a": b"x"}]
-        path.write_bytes(b"".join(tfrecord.frame([*(example.encode(each) for each in records), b"\x12\0"]).buffers()))
-        found = verify(path, examples=True)
-
-        assert [("E_SCHEMA", 2, "a"), ("E_BAD_EXAMPLE", 3, None)] == [
-            (each["code"], each["records_before"], each.get("member")) for each in found.faults
-        ]
-        assert "the feature 'a' holds bytes, not int64." == found.faults[0]["message"]
-        assert (4, path.stat().st_size) == (found.records, found.bytes)
-        assert [0] == [each["records_before"] for each in verify(path, examples={"b": "int64"}).faults][:1]

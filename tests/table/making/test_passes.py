@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import random
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -241,6 +242,18 @@ class TestKept:
         assert (3, 1) == (before, len(list(folder.glob("*.parquet"))))
         assert 1 == tarviz.table(path).sizes("json.w = 1")[0]
 
+    def test_a_damaged_byte_is_found_before_the_first_question(self, make):
+        path = make(SHARD[:9])
+        tarviz.table(path).sizes("cls = 1")
+        for kept in (options().cache_dir / "table").glob("*.parquet"):
+            data = bytearray(kept.read_bytes())
+            data[data.index(b"k003") + 3] ^= 1
+            kept.write_bytes(data)
+        table = tarviz.table(path)
+
+        assert [(f"k{at:03}",) for at in range(9)] == table.sql("SELECT key FROM records ORDER BY n").fetchall()
+        assert [True] == [shard.sound for shard in table.passes.kept]
+
     def test_very_large_tables_are_not_read_whole_before_a_question(self, make, monkeypatch):
         path = make(SHARD)
         tarviz.table(path).sizes("cls = 1")
@@ -354,3 +367,34 @@ def test_what_has_the_parts_by_now_is_in_the_order_of_the_shards(make):
     assert [first.url] == [shard.url for shard in table.passes.so_far({CONTENT})]
     assert [first.url, other.url] == [shard.url for shard in table.passes.so_far({Part("names")})]
     assert {CONTENT} == table.passes.unmade({CONTENT, Part("names")})
+
+
+def test_beginnings_of_a_shard_are_told_of_too(make, monkeypatch):
+    monkeypatch.setattr(shard_columns, "GROWS", 0.0)
+    told = []
+    path = make([(f"k{at}", {"bin": bytes(5000)}) for at in range(20)])
+    table = tarviz.table(path, block_size=4096, progress=lambda done, total: told.append((done, total)))
+    table.make([Part("content", "bin")])
+
+    assert [(0, 1)] * 20 + [(1, 1)] == told
+    assert (21, 1) == (table.passes.grown, table.passes.version)
+
+
+@pytest.mark.parametrize(("far", "workers", "expected"), [(False, None, 2), (True, None, 5), (False, 3, 3), (True, 1, 1), (False, 9, 5)])
+def test_shards_of_a_server_are_waited_for_by_many_and_files_by_one_for_each_processor(make, monkeypatch, far, workers, expected):
+    asked = []
+
+    def pool(count, name):
+        asked.append(count)
+        return ThreadPoolExecutor(count, name)
+
+    monkeypatch.setattr(passes, "processors", lambda: 2)
+    monkeypatch.setattr(passes, "ThreadPoolExecutor", pool)
+    urls = [str(make([("a", {"cls": b"1"})], f"{at}.tar")) for at in range(5)]
+    if far:
+        for at, url in enumerate(urls):
+            tarviz.cat(url, f"memory://passes/{at}.tar")
+        urls = [f"memory://passes/{at}.tar" for at in range(5)]
+
+    assert 5 == len(tarviz.table(urls, workers=workers))
+    assert [expected] == asked

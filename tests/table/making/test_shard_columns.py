@@ -138,3 +138,45 @@ def test_a_damaged_shard_has_what_stands_before_the_damage(make):
     assert "E_TRUNCATED" == found.error["code"]
     assert found.records == len(found.columns["cls"])
     assert found.records == len(tarviz.table(path))
+
+
+def jpeg(profile: int) -> bytes:
+    """A picture of 33 × 21 whose size stands behind so many bytes."""
+    out = io.BytesIO()
+    Image.new("RGB", (33, 21)).save(out, "JPEG")
+    segments = b"".join(
+        b"\xff\xef" + (2 + len(part)).to_bytes(2, "big") + part for part in itertools.repeat(bytes(60_000), profile // 60_000)
+    )
+    return (
+        out.getvalue()[:2]
+        + segments
+        + b"\xff\xef"
+        + (2 + profile % 60_000).to_bytes(2, "big")
+        + bytes(profile % 60_000)
+        + out.getvalue()[2:]
+    )
+
+
+@pytest.mark.parametrize("profile", [0, 900, 1000, 1018, 1024, 5000, 150_000])
+def test_what_stands_behind_the_first_kilobyte_is_read_too(make, profile):
+    sound = b"RIFF\0\0\0\0WAVELIST" + profile.to_bytes(4, "little") + bytes(profile + profile % 2)
+    sound += b"fmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x80\x3e\0\0" + bytes(16_000)
+    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (7, 2), }" + b" " * profile
+    array = b"\x93NUMPY\x02\0" + len(text).to_bytes(4, "little") + text + bytes(112)
+    path = make([("a", {"jpg": jpeg(profile), "wav": sound, "npy": array}), ("b", {"cls": b"1"}), ("c", {"jpg": jpeg(0)[:9]})])
+
+    assert {
+        "jpg.width": [33, None, None],
+        "jpg.height": [21, None, None],
+        "jpg.mode": ["RGB", None, None],
+        "wav.duration": [1.0, None, None],
+        "wav.rate": [8000.0, None, None],
+        "npy.dtype": ["<f8", None, None],
+        "npy.shape": [[7, 2], None, None],
+    } == columns(path, Part("head", "jpg"), Part("head", "wav"), Part("head", "npy"))
+
+
+def test_a_picture_whose_size_stands_nowhere_within_a_mebibyte_has_none(make):
+    path = make([("a", {"jpg": jpeg(900_000)}), ("b", {"jpg": jpeg(1_100_000)})])
+
+    assert [33, None] == columns(path, Part("head", "jpg"))["jpg.width"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import io
 import json
 import os
 import tarfile
@@ -102,10 +104,11 @@ class TestShardToShard:
 
         assert before == {name: (folder / name).read_bytes() for name in os.listdir()}
 
-    def test_standard_input_is_the_first_shard(self, folder, bash):
-        made = bash("tarviz cat - in-1.tar -o 'x-{}.tar' < in-0.tar && cmp x-1.tar in-0.tar && cmp x-2.tar in-1.tar")
+    def test_standard_input_is_the_first_shard(self, folder, monkeypatch):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO((folder / "in-0.tar").read_bytes())))
+        cat(["-", "in-1.tar"], "x-{}.tar")
 
-        assert 0 == made.returncode, made.stderr
+        assert [(folder / f"in-{at}.tar").read_bytes() for at in (0, 1)] == [(folder / f"x-{at}.tar").read_bytes() for at in (1, 2)]
 
     def test_a_call_that_cannot_work_is_said_once(self, folder):
         with pytest.raises(UsageError, match="command, script and op"):
@@ -221,3 +224,24 @@ def test_a_shard_in_memory_is_worked_on_here(folder):
     cat("in-0.tar", "memory://mapped/in.tar")
 
     assert [5] == [tar.records for tar in cat(["memory://mapped/in.tar"], "y-{}.tar", jobs=4).outputs]
+
+
+@pytest.mark.parametrize("verb", [cat, pcat, proc, sort, tsv])
+def test_a_tool_says_all_its_options(verb):
+    own = inspect.signature(verb).parameters
+
+    assert ["urls", "output"] == [*own][:2]
+    assert [*own][-5:] == ["engine", "address", "jobs", "resume", "reading"]
+    assert ("local", None, None, False) == tuple(own[name].default for name in ("engine", "address", "jobs", "resume"))
+    assert {inspect.Parameter.KEYWORD_ONLY} == {part.kind for name, part in own.items() if name not in ("urls", "output", "reading")}
+
+
+def test_a_call_is_bound_as_it_is_written(folder):
+    assert [5] == [tar.records for tar in cat(output="x-{}.tar", urls="in-0.tar").outputs]
+    assert [2] == [tar.records for tar in cat("in-0.tar", output="x-{}.tar", count=2).outputs]
+    with pytest.raises(TypeError):
+        cat("in-0.tar", "x-{}.tar", 2)
+    with pytest.raises(TypeError):
+        pcat()
+    with pytest.raises(UsageError, match="no option 'cuont'"):
+        cat("in-0.tar", "x-{}.tar", cuont=2)

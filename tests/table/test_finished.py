@@ -119,3 +119,27 @@ def test_a_path_that_no_record_of_a_stream_has_is_said_of_untyped_json_too(make,
             for block in run:
                 condition.fits(block)
         assert lacking == condition.lacking
+
+
+@pytest.mark.parametrize(
+    ("condition", "pairs"),
+    [
+        ("a.json.v = b.json.v", [(0, 0), (1, 1), (2, 2)]),  # as they are stored, whatever they are
+        ("a.n = b.json.v", [(1, 0)]),
+        ("a.key = b.key", [(0, 0), (1, 1), (2, 2)]),
+        ("a.json.v = b.json.l[1]", [(0, 0)]),
+    ],
+)
+def test_records_are_joined_by_values_of_one_type_as_they_are_stored_and_by_the_rule_else(items_of_two_kinds, condition, pairs):
+    assert pairs == items_of_two_kinds.sql(f"SELECT a.n, b.n FROM records a JOIN records b ON {condition} ORDER BY 1, 2").fetchall()
+
+
+def test_what_a_query_gives_is_called_as_it_is_written(items_of_two_kinds):
+    found = items_of_two_kinds.sql("SELECT json.v = 'x', json.v AS mine, json.v, json.l[1], n + 1, key FROM records")
+
+    assert ["(\"json\".v = 'x')", "mine", "v", '"json".l[1]', "(n + 1)", "key"] == found.columns
+    assert [
+        (False, "1", "1", "1", 1, "k0"),
+        (True, '"x"', '"x"', None, 2, "k1"),
+        (None, '[2,"b"]', '[2,"b"]', '"3"', 3, "k2"),
+    ] == found.fetchall()
