@@ -42,7 +42,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         facts, frames = film_facts(blob), _spread(blob, _STRIP, 160)
     except MissingPackageError:
         return panel
-    times = Cut(frames=len(frames)).times(facts.seconds) or [0.0]
+    times = Cut(frames=len(frames)).times(facts.seconds) if facts.seconds else [0.0]
     panel.blocks.append(Frames(_jpeg(np.concatenate(frames, axis=1)), "image/jpeg", tuple(round(time, 3) for time in times)))
     seconds = "" if facts.seconds is None else f"{facts.seconds:.2f} s, "
     panel.facts.extend([("size of a frame", f"{facts.width}×{facts.height}"), ("duration", seconds.removesuffix(", ") or "not said")])
