@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tarviz.model.errors import LimitError
 from tarviz.viewers.panel import (
@@ -144,6 +147,19 @@ class TestTrees:
     )
     def test_a_tree_is_one_line_of_so_many_characters(self, value, limit, text):
         assert text == node_text(node(value), limit)
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text("ab é"),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text("ab"), inner),
+            max_leaves=12,
+        ),
+        st.integers(1, 60),
+    )
+    def test_a_line_is_what_json_writes_or_its_beginning(self, value, limit):
+        whole = json.dumps(value, ensure_ascii=False)
+
+        assert (whole if len(whole) <= limit else whole[: limit - 1] + "…") == node_text(node(value), limit)
 
     def test_what_was_cut_is_said_in_the_line(self):
         assert "[0, 1, …]" == node_text(node(list(range(9)), max_nodes=3))
