@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from functools import lru_cache
 from typing import Any
 
@@ -185,6 +186,20 @@ class TestOddFilms:
         assert 3 == len(decode_film(data, Cut(frames=3)))  # the same, for a second
         assert 2 == len(decode_film(data, Cut(fps=2)))
         assert 1 == len(decode_film(data, Cut(every=1)))
+
+    @pytest.mark.parametrize(
+        ("matrix", "clockwise"), [((0, 1, -1, 0), 1), ((-1, 0, 0, -1), 2), ((0, -1, 1, 0), 3)], ids=["90", "180", "270"]
+    )
+    def test_one_that_was_taken_sideways_stands_upright(self, matrix: tuple[int, ...], clockwise: int) -> None:
+        """The matrix in the header of an MP4's track (ISO/IEC 14496-12 §8.3.2)."""
+        data = bytearray(film(frames=3))
+        a, b, c, d = (n << 16 for n in matrix)
+        at = data.index(b"tkhd") + 4 + 40
+        data[at : at + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
+        expected = np.rot90(decoded(film(frames=3))[0], -clockwise, axes=(1, 2))
+
+        np.testing.assert_array_equal(expected, decode_film(bytes(data), WHOLE))
+        assert (3, *(side // 2 for side in expected.shape[1:3]), 3) == decode_film(bytes(data), WHOLE, least=(24, 24)).shape
 
     def test_a_rate_that_nobody_says_is_none(self) -> None:
         found = film_facts(film("mpegts", 1))

@@ -222,6 +222,7 @@ class TestExif:
         data = saved(Image.fromarray(COLOURS), "JPEG", exif=exif)
 
         assert [(30, 40, 3), (40, 30, 3)] == [decode_picture(data, orient=orient).shape for orient in (False, True)]
+        assert (30, 40, 3) == decode_picture(data).shape == decode_picture(data, dtype="uint8").shape
 
 
 class TestLeast:
