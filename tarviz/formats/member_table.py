@@ -71,7 +71,8 @@ def joined(parts: list[Members]) -> Members:
         sparse.update({row + at: pieces for at, pieces in part.sparse.items()})
         row += len(part)
     columns = ("name", "type", "start", "data", "size", "end")
-    return Members(*(np.concatenate([getattr(part, column) for part in parts]) for column in columns), sparse=sparse)
+    name, kind, start, data, size, end = (np.concatenate([getattr(part, column) for part in parts]) for column in columns)
+    return Members(name, kind, start, data, size, end, sparse)
 
 
 def picked(members: Members, rows: NDArray[Any]) -> Members:

@@ -129,13 +129,14 @@ def open_picture(data: Buffer) -> Image.Image:
 def decoding(what: str, *more: type[Exception]) -> Iterator[None]:
     """Around a library at work: what it raises at damaged bytes (`DAMAGE`, `more`) is a `DataError` E_DECODE about `what`, and where memory
     does not suffice a `LimitError` E_IMAGE_TOO_LARGE."""
+    damage: tuple[type[Exception], ...] = (*DAMAGE, *more)
     try:
         yield
     except DataError:
         raise
     except MemoryError as error:
         raise LimitError(f"{what} does not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
-    except (*DAMAGE, *more) as error:
+    except damage as error:
         raise DataError(f"{what} is damaged: {reason(error)}.", code="E_DECODE") from error
 
 
