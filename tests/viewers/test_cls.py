@@ -8,7 +8,7 @@ import pytest
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta, Plot
+from tarviz.viewers import Meta, Plot, Text
 
 
 class TestCls(ViewerTests):
@@ -62,7 +62,8 @@ class TestCls(ViewerTests):
 
         assert is_shown is (panel.error is None)
         if is_shown:
-            assert blob.decode("utf-8", "replace").strip()[:80] == panel.summary
+            whole = blob[:1000].decode("utf-8", "replace").strip()
+            assert (whole[:80], [Text(whole, numbered=False)]) == (panel.summary, panel.blocks)
 
     def test_the_last_class_that_is_drawn_is_marked(self):
         counts = {str(number): 1000 - number for number in range(400)}
