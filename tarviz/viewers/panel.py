@@ -20,6 +20,7 @@ MAX_PREVIEW_BYTES = 64 << 20
 MAX_TEXT_BYTES = 64 << 10
 _MAX_RATIO, _RATIO_FLOOR = 1000, 1 << 20  # how many times as large unpacking may make a payload, from so many bytes on
 _DEEPEST, _LONGEST = 60, 2000  # levels, and characters of a text, of a tree that is shown
+_ONE_LINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _TURNED = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
@@ -289,7 +290,7 @@ def node_text(value: Node, limit: int = 400) -> str:
     """
     text = ""
     for piece in _pieces(value):
-        text += piece
+        text += piece.translate(_ONE_LINE)
         if len(text) > limit:
             return text[: limit - 1] + "…"
     return text

@@ -150,8 +150,8 @@ class TestTrees:
 
     @given(
         st.recursive(
-            st.none() | st.booleans() | st.integers() | st.text("ab é"),
-            lambda inner: st.lists(inner) | st.dictionaries(st.text("ab"), inner),
+            st.none() | st.booleans() | st.integers() | st.text("ab é\n\r\t"),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text("ab\n"), inner),
             max_leaves=12,
         ),
         st.integers(1, 60),
