@@ -288,3 +288,11 @@ def self_of(name: str) -> bytes:
 )
 def test_a_small_array_is_shown_whole(array, way, expected):
     assert replace(expected, viewer="npy") == viewers.view(saved(array), Meta("npy", options={"as": way}))
+
+
+def test_a_tile_of_less_than_four_numbers_is_their_text():
+    tiles = [viewers.tile(saved(np.arange(count, dtype=np.int16)), Meta("npy")) for count in (0, 3, 4)]
+
+    assert ["int16[0]\n[]", "int16[3]\n[0, 1, 2]", True] == [*tiles[:2], tiles[2].startswith(b"\x89PNG")]
+    assert "float32[]\n[2.5]" == viewers.tile(saved(np.float32(2.5)), Meta("npy"))
+    assert "<U1[9]\n" + str(["a"] * 8) == viewers.tile(saved(np.full(9, "a")), Meta("npy"))

@@ -42,7 +42,7 @@ def decode_sound(data: Buffer, *, rate: int | None = None, mono: bool = False, s
     Errors: `E_MISSING_PACKAGE`, `E_DECODE`, `E_LIMIT` for more than the option `max_member_bytes`.
     """
     heard = _by_soundfile(data, start, seconds) or _by_av(data, start, seconds)
-    samples = heard.samples.mean(axis=1, keepdims=True, dtype=np.float32) if mono and heard.samples.shape[1] > 1 else heard.samples
+    samples = heard.samples.mean(axis=1, keepdims=True, dtype=np.float32) if mono else heard.samples
     return resample(replace(heard, samples=samples), rate)
 
 
