@@ -124,15 +124,18 @@ class TestTrees:
         assert ("o", (("a", ("n", "1")),), 1) == node({"a": 1, "b": 2}, max_nodes=2)
         assert 4999 == len(node([0] * 9999)[1])
 
-    def test_of_a_deep_tree_61_levels_are_kept(self):
+    @pytest.mark.parametrize(
+        ("inside", "last"), [(lambda value: [value], ("a", (), 1)), (lambda value: {"a": value}, ("o", (), 1))], ids=["list", "object"]
+    )
+    def test_of_a_deep_tree_61_levels_are_kept(self, inside, last):
         value: object = 7
         for _ in range(100):
-            value = [value]
+            value = inside(value)
         found, levels = node(value), 0
         while found[1]:
-            found, levels = found[1][0], levels + 1
+            found, levels = found[1][0] if found[0] == "a" else found[1][0][1], levels + 1
 
-        assert (61, ("a", (), 1)) == (levels, found)
+        assert (61, last) == (levels, found)
 
     @pytest.mark.parametrize(
         ("value", "limit", "text"),
