@@ -203,3 +203,11 @@ def test_behind_a_header_that_lost_its_member_the_end_is_read_in_the_same_look()
 
     assert (0, True, True, len(data)) == (len(found), scanner.ended, scanner.open_end, scanner.at)
     assert [("W_ORPHAN_EXT", 0)] == [(note.code, note.offset) for note in scanner.notes]
+
+
+def test_a_tar_whose_last_padding_is_cut_is_over():
+    scanner = Scanner("a.tar", strict=False)
+    found = scanner.scan(memoryview(member("a.txt", b"1")[:600]), 0, final=True)
+
+    assert (1, True, True, True) == (len(found), scanner.ended, scanner.open_end, scanner.over)
+    assert [("W_TRUNCATED_PADDING", 600, "a.txt")] == [(note.code, note.offset, note.member) for note in scanner.notes]
