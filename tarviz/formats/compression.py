@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tarviz.model.errors import DataError, LimitError, needed
 
 _gzip: Any
 try:
@@ -28,7 +28,7 @@ BITE = 2 << 10
 RATIO_FLOOR = 64 << 20  # bytes that may come out in a row at more than the ratio: empty masks and arrays are no bomb
 _MEASURED = 1 << 20  # bytes by which the ratio is taken
 
-_MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+MAGIC = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 class ByteSource(Protocol):
@@ -43,7 +43,7 @@ def kind(head: bytes) -> str | None:
     >>> kind(b"\\x1f\\x8b\\x08"), kind(b"abc")
     ('gzip', None)
     """
-    return next((name for magic, name in _MAGIC.items() if head.startswith(magic)), None)
+    return next((name for magic, name in MAGIC.items() if head.startswith(magic)), None)
 
 
 class Inflater:
@@ -112,7 +112,8 @@ class Inflater:
         if not self._pending and not self._needs_no_input() and not self._fill():
             if not self._begun:
                 return None
-            raise self._cut()
+            what = f"ends early, after {self.compressed} compressed bytes"
+            raise self._fault("E_TRUNCATED_COMPRESSED", what, "Fetch it again; it was not transferred whole.")
         self._begun = True
         data, self._pending = self._pending, b""
         if self._how == "zstd":
@@ -120,10 +121,13 @@ class Inflater:
         elif self._how in ("bzip2", "xz"):  # these keep what they were given: in small bites it is known what went in
             bite = 0 if self._needs_no_input() else 2 * BITE
             data, self._pending = data[:bite], data[bite:]
+        tail = getattr(self._decoder, "unconsumed_tail", b"")  # of gzip and zlib
+        most = () if self._how == "zstd" else (4 * CHUNK,)
         try:
-            piece: bytes = self._inflate(data)
+            piece: bytes = self._decoder.decompress(tail + data, *most)
         except self._damage as error:
-            raise self._corrupt(error) from error
+            what = f"is damaged near compressed byte {self.compressed} ({error})"
+            raise self._fault("E_CORRUPT_COMPRESSED", what, "Fetch it again or ask whoever wrote it.") from error
         self.inflated += len(piece)
         if self._ratio:
             self._measure(self._ratio)
@@ -150,12 +154,6 @@ class Inflater:
     def _needs_no_input(self) -> bool:
         return bool(getattr(self._decoder, "unconsumed_tail", b"")) or getattr(self._decoder, "needs_input", True) is False
 
-    def _inflate(self, data: bytes) -> bytes:
-        tail = getattr(self._decoder, "unconsumed_tail", b"")  # of gzip and zlib
-        most = () if self._how == "zstd" else (4 * CHUNK,)
-        found: bytes = self._decoder.decompress(tail + data, *most)
-        return found
-
     def _next_stream(self) -> bool:
         """Begin the stream after the one that ended; False at the end of the bytes or before trailing ones."""
         longest = 6
@@ -175,23 +173,8 @@ class Inflater:
         self._decoder = self._new()
         return True
 
-    def _cut(self) -> DataError:
-        return DataError(
-            f"the {self._how} stream ends early, after {self.compressed} compressed bytes.",
-            code="E_TRUNCATED_COMPRESSED",
-            shard=self._shard,
-            compressed_offset=self.compressed,
-            hint="Fetch it again; it was not transferred whole.",
-        )
-
-    def _corrupt(self, error: Exception) -> DataError:
-        return DataError(
-            f"the {self._how} stream is damaged near compressed byte {self.compressed} ({error}).",
-            code="E_CORRUPT_COMPRESSED",
-            shard=self._shard,
-            compressed_offset=self.compressed,
-            hint="Fetch it again or ask whoever wrote it.",
-        )
+    def _fault(self, code: str, what: str, hint: str) -> DataError:
+        return DataError(f"the {self._how} stream {what}.", code=code, shard=self._shard, compressed_offset=self.compressed, hint=hint)
 
 
 class _Gzip:
@@ -264,16 +247,13 @@ def _header_length(data: bytes) -> int | None:
 
 def _decoders(how: str, memory: int | None) -> tuple[Callable[[], Any], tuple[type[Exception], ...]]:
     """A maker of decoders, and the errors they raise at damage."""
-    if how == "gzip":
-        return _Gzip, _DAMAGE
-    if how == "zlib":  # TFRecord only: two bytes tell it, too few to go by for a tar
-        return lambda: _gzip.decompressobj(15), _DAMAGE
-    if how == "bzip2":
-        return bz2.BZ2Decompressor, _DAMAGE
-    if how == "xz":
-        return lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memory), _DAMAGE
-    try:
-        import zstandard
-    except ImportError:
-        raise MissingPackageError.of("zstandard", "Reading .zst", "fast") from None
+    if how != "zstd":
+        makers: dict[str, Callable[[], Any]] = {
+            "gzip": _Gzip,
+            "zlib": lambda: _gzip.decompressobj(15),  # TFRecord only: two bytes tell it, too few to go by for a tar
+            "bzip2": bz2.BZ2Decompressor,
+            "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memory),
+        }
+        return makers[how], _DAMAGE
+    zstandard = needed("zstandard", "Reading .zst", "fast")
     return lambda: zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(), (*_DAMAGE, zstandard.ZstdError)

@@ -65,23 +65,14 @@ def joined(parts: list[Members]) -> Members:
         return parts[0]
     if not parts:
         return Members(np.zeros(0, "S1"), np.zeros(0, np.uint8), _NONE, _NONE, _NONE, _NONE)
-    names = [part.name for part in parts]
-    if any(name.dtype == object for name in names):
-        names = [name if name.dtype == object else name.astype(object) for name in names]
     sparse: dict[int, list[tuple[int, int]]] = {}
     row = 0
     for part in parts:
         sparse.update({row + at: pieces for at, pieces in part.sparse.items()})
         row += len(part)
-    return Members(
-        np.concatenate(names),
-        np.concatenate([part.type for part in parts]),
-        np.concatenate([part.start for part in parts]),
-        np.concatenate([part.data for part in parts]),
-        np.concatenate([part.size for part in parts]),
-        np.concatenate([part.end for part in parts]),
-        sparse,
-    )
+    columns = ("name", "type", "start", "data", "size", "end")
+    name, kind, start, data, size, end = (np.concatenate([getattr(part, column) for part in parts]) for column in columns)
+    return Members(name, kind, start, data, size, end, sparse)
 
 
 def picked(members: Members, rows: NDArray[Any]) -> Members:

@@ -94,7 +94,7 @@ class Grouper:
         cut = header_scan.split(names, base, last=self.key_split == "last-dot")
         suspicious = ~cut.valid | self._meta_candidates(names, base)
         if suspicious.any():
-            keep = self._without_key(members, np.flatnonzero(suspicious), quiet_before)
+            keep = self._with_key(members, np.flatnonzero(suspicious), quiet_before)
             members = picked(members, keep)
             cut = header_scan.Keys(cut.key[keep], cut.length[keep], cut.ext[keep], cut.valid[keep])
         begins = header_scan.starts(cut.key, cut.length)
@@ -102,7 +102,7 @@ class Grouper:
         rows = np.append(first, len(members))
         key = np.ascontiguousarray(cut.key[first])
         codes, found = header_scan.distinct(cut.ext)
-        ext = self._translate(found)[codes] if len(found) else codes
+        ext = np.array([self._code(each) for each in found], np.int32)[codes]
         return Grouped(members, key.view(f"S{key.shape[1]}")[:, 0], rows, ext, self.exts, header_scan.hashes(key))
 
     def _files(self, members: Members, quiet_before: int) -> Members:
@@ -123,15 +123,14 @@ class Grouper:
         found: NDArray[np.bool_] = (first == 46) | ((first == 95) & (second == 95))
         return found
 
-    def _without_key(self, members: Members, rows: NDArray[Any], quiet_before: int) -> NDArray[np.bool_]:
+    def _with_key(self, members: Members, rows: NDArray[Any], quiet_before: int) -> NDArray[np.bool_]:
+        """Which members belong to records; those in `rows` may not."""
         keep = np.ones(len(members), np.bool_)
-        for row in rows.tolist():
-            name = bytes(members.name[row])
-            if not self._keeps(name, members, row, quiet_before):
-                keep[row] = False
+        keep[rows] = [self._keeps(members, row, quiet_before) for row in rows.tolist()]
         return keep
 
-    def _keeps(self, name: bytes, members: Members, row: int, quiet_before: int) -> bool:
+    def _keeps(self, members: Members, row: int, quiet_before: int) -> bool:
+        name = bytes(members.name[row])
         meta = is_meta(name)
         if not meta and split_name(name, self.key_split) is not None:
             return True
@@ -144,8 +143,7 @@ class Grouper:
 
     def _one_by_one(self, members: Members, quiet_before: int) -> Grouped:
         """The same for names that do not fit a column: very long ones, a NUL inside, `./` before some."""
-        keep = np.array([self._keeps(bytes(members.name[row]), members, row, quiet_before) for row in range(len(members))], np.bool_)
-        members = picked(members, keep)
+        members = picked(members, self._with_key(members, np.arange(len(members)), quiet_before))
         cut = [split_name(bytes(name), self.key_split) or (b"", "") for name in members.name]
         first = [row for row in range(len(cut)) if row == 0 or cut[row][0] != cut[row - 1][0]]
         keys = np.empty(len(first), object)
@@ -161,9 +159,6 @@ class Grouper:
             code = self._codes[ext] = len(self.exts)
             self.exts.append(to_text(ext).lower())
         return code
-
-    def _translate(self, found: list[bytes]) -> NDArray[np.int32]:
-        return np.array([self._code(ext) for ext in found], np.int32)
 
     def settle(self, grouped: Grouped) -> tuple[Grouped, DataError | None]:
         """Each field once: a repeated field is an error that ends the records before it, or the first or last stays."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 
+from tarviz.formats import compression
 from tarviz.model.errors import DataError
 
 _MAGIC = (
-    (b"\x1f\x8b", "gzip"),
-    (b"BZh", "bzip2"),
-    (b"\xfd7zXZ\0", "xz"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
+    *compression.MAGIC.items(),
     (b"PK\x03\x04", "zip"),
     (b"7z\xbc\xaf\x27\x1c", "7z"),
     (b"\x89PNG\r\n\x1a\n", "png"),
@@ -61,7 +59,7 @@ def hint(head: bytes) -> str:
         return "it looks like HTML, perhaps an error or login page saved as a file: check the URL."
     if found == "git-lfs pointer":
         return "it is a git-lfs pointer: run `git lfs pull` to get the file itself."
-    if found in ("gzip", "bzip2", "xz", "zstd"):
+    if found in compression.MAGIC.values():
         return f"the inner data is {found}: it was compressed twice; unpack it once."
     if found:
         return f"it looks like {found}."

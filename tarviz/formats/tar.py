@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import header_parse, header_scan, pax, sniff
-from tarviz.formats.header_parse import Entry
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.member_table import GatheredMembers, picked
 from tarviz.model.errors import DataError, Fault, LimitError
@@ -97,8 +96,7 @@ class Scanner:
         self.continued = b""  # the name of a file that began in another volume: its record lacks it
         self._spread = 0  # bytes from header to header in the last buffer
         self._followed = False
-        self._last: Entry | None = None
-        self._tail: tuple[bytes, int, int, int] = (b"", 0, 0, 0)  # name, start, data, size of the last regular member
+        self._tail: tuple[bytes, int, int, int, int] = (b"", FILE, 0, 0, 0)  # name, type, start, data, stored bytes of the last member
 
     @property
     def ended(self) -> bool:
@@ -183,8 +181,7 @@ class Scanner:
         found = Members(name, np.zeros(len(name), np.uint8), start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base)
         rows.extend(found if keep is None else picked(found, keep))
         self.at = int(table.next[stop - 1]) * BLOCK + base
-        self._last = None
-        self._tail = (names[-1].tobytes(), int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
+        self._tail = (names[-1].tobytes(), FILE, int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
         return True
 
     def take(self, raw: NDArray[np.uint8], at: NDArray[np.int64]) -> Members:
@@ -257,7 +254,8 @@ class Scanner:
                 self.continued = entry.name
         rows.add(entry)
         self.at = entry.end
-        self._last = entry
+        stored = entry.size if entry.sparse is None else sum(length for _, length in entry.sparse)
+        self._tail = (entry.name, entry.type, entry.start, entry.data, stored)
         return True
 
     def _zeros(self, data: memoryview, position: int, final: bool) -> bool:
@@ -367,7 +365,8 @@ class Scanner:
         """Go on at byte `at` after an error; or after `member` (name, start, data, stored bytes), as if nothing after it was read."""
         self.at, self.wants, self.state = at, at + BLOCK, Headers()
         if member is not None:
-            self._last, self._tail, self.notes = None, member, [note for note in self.notes if (note.offset or 0) <= member[1]]
+            name, start, data, stored = member
+            self._tail, self.notes = (name, FILE, start, data, stored), [note for note in self.notes if (note.offset or 0) <= start]
 
     def _stop(self, data: memoryview, position: int) -> None:
         """The bytes are over and no end mark came."""
@@ -393,7 +392,7 @@ class Scanner:
             self.state = Ended(open_end=True, over=True)
 
     def _truncated(self, have_until: int) -> None:
-        name, start, place, size = self._tail if self._last is None else self._of_last(self._last)
+        name, type, start, place, size = self._tail
         have = max(have_until - place, 0)
         member = to_text(name.rstrip(b"\0"))
         if have >= size:
@@ -413,12 +412,7 @@ class Scanner:
             hint="Fetch it again or ask whoever wrote it.",
             details={"need": size, "have": have},
         )
-        self.state = Damaged(error, self.at, (name.rstrip(b"\0"), FILE if self._last is None else self._last.type))
-
-    @staticmethod
-    def _of_last(entry: Entry) -> tuple[bytes, int, int, int]:
-        stored = sum(length for _, length in entry.sparse) if entry.sparse is not None else entry.size
-        return entry.name, entry.start, entry.data, stored
+        self.state = Damaged(error, self.at, (name.rstrip(b"\0"), type))
 
     @staticmethod
     def _name(data: memoryview, position: int) -> str | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from io import BytesIO
 from itertools import chain
 from typing import Any, Literal, Protocol, TypeAlias
@@ -61,6 +61,12 @@ def masked_crc32c(data: Buffer) -> int:
     """
     crc = crc32c(data)
     return (((crc >> 15) | (crc << 17)) + _DELTA) & 0xFFFFFFFF
+
+
+@lru_cache(4096)
+def _length_crc(length: int) -> int:
+    """The masked CRC of a record's length."""
+    return masked_crc32c(length.to_bytes(8, "little"))
 
 
 def _masked(crcs: NDArray[np.uint32]) -> NDArray[np.uint32]:
@@ -216,7 +222,6 @@ class Reader(Iterator[memoryview]):
         self._source = source
         self._skip = on_error == "skip"
         self._limit = limit
-        self._masked: dict[int, int] = {}  # length → its masked CRC
         self._run = chain.from_iterable(self.blocks())
 
     def __next__(self) -> memoryview:
@@ -262,29 +267,23 @@ class Reader(Iterator[memoryview]):
             filled += count
         found = bytes(head[:filled])
         if self.compression == "auto":
-            self.compression = None if self._is_header(found) else _kind(found)
+            is_header = len(found) == HEADER and masked_crc32c(found[:8]) == int.from_bytes(found[8:], "little")
+            self.compression = None if is_header else _kind(found)
         if self.compression is None:
             return filled
         ratio = config.options().max_ratio
         self._source = Inflater(self._source, self.compression, found, ratio=ratio, shard=self.shard)
         return 0
 
-    def _is_header(self, head: bytes) -> bool:
-        return len(head) >= HEADER and masked_crc32c(head[:8]) == int.from_bytes(head[8:HEADER], "little")
-
     def _walk(self, buffer: bytearray, filled: int) -> tuple[list[tuple[int, int]], int, int, bool]:
         """Begin and end of the payloads that lie whole in the buffer, the place after, the bytes needed there, and whether
         the length there is wrong."""
         places: list[tuple[int, int]] = []
-        at, known, unpack = 0, self._masked, _LENGTH.unpack_from
+        at, unpack = 0, _LENGTH.unpack_from
         while at + HEADER <= filled:
             length, crc = unpack(buffer, at)
-            if known.get(length) != crc:
-                if not self._is_header(bytes(buffer[at : at + HEADER])):
-                    return places, at, 0, True
-                if len(known) > 4096:
-                    known.clear()
-                known[length] = crc
+            if _length_crc(length) != crc:
+                return places, at, 0, True
             begin = at + HEADER
             end = begin + length
             if end + FOOTER > filled:

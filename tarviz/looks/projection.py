@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import MissingPackageError, UsageError
+from tarviz.model.errors import UsageError, needed
 
 METHODS = ("pca", "umap")
 LONGEST = 8192
@@ -48,10 +48,7 @@ def pca(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float32], NDA
 
 def umap(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """UMAP of vectors [n, d] as float32 [n, 2]. `MissingPackageError` where `umap-learn` is not installed."""
-    try:
-        import umap as package
-    except ImportError as error:
-        raise MissingPackageError.of("umap-learn", "UMAP") from error
+    package = needed("umap", "UMAP", package="umap-learn")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numba's and sklearn's words about themselves
         found = package.UMAP(n_components=2, random_state=0).fit_transform(vectors)

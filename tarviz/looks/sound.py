@@ -7,15 +7,15 @@ from numpy.typing import NDArray
 
 from tarviz.looks.tones import table
 
-_WINDOW, _BANDS = 512, 96
+_WINDOW, _BANDS, _WIDTH = 512, 96, 480
 _FLOOR = 70.0  # decibels below the loudest that are black
 
 
-def spectrogram(samples: NDArray[np.float32], width: int = 480) -> NDArray[np.uint8]:
-    """Loudness by time (left to right) and frequency (low at the bottom) as uint8 [96, width, 3], loud is bright."""
+def spectrogram(samples: NDArray[np.float32]) -> NDArray[np.uint8]:
+    """Loudness by time (left to right) and frequency (low at the bottom) as uint8 [96, 480, 3], loud is bright."""
     if len(samples) < _WINDOW:
         samples = np.pad(samples, (0, _WINDOW - len(samples)))
-    starts = np.linspace(0, len(samples) - _WINDOW, width).astype(int)
+    starts = np.linspace(0, len(samples) - _WINDOW, _WIDTH).astype(int)
     frames = samples[starts[:, None] + np.arange(_WINDOW)] * np.hanning(_WINDOW)
     power = np.abs(np.fft.rfft(frames, axis=1))[:, 1:] ** 2
     edges = np.unique(np.geomspace(1, power.shape[1], _BANDS + 1).astype(int) - 1)

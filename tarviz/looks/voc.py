@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import re
 
+from tarviz.looks.written import finite
+
 CORNERS = ("xmin", "ymin", "xmax", "ymax")
 PART = re.compile(r"<part>.*?</part>", re.DOTALL)
 _OBJECT = re.compile(r"<object>(.*?)</object>", re.DOTALL)
@@ -33,23 +35,16 @@ def size(text: str) -> tuple[float, float] | None:
     >>> size("<size><width>4</width><height>3</height></size>")
     (4.0, 3.0)
     """
-    width, height = (_number(_tag(text, name)) or 0 for name in ("width", "height"))
+    width, height = (finite(_tag(text, name)) or 0 for name in ("width", "height"))
     return (width, height) if width > 0 and height > 0 else None
 
 
 def corners(body: str) -> tuple[float, ...] | None:
     """Left, top, right and bottom of one object or part, as they are written; None where it has no box."""
-    found = [_number(_tag(body, name)) for name in CORNERS]
-    return None if None in found else tuple(float(n or 0) for n in found)
+    found = [n for name in CORNERS if (n := finite(_tag(body, name))) is not None]
+    return tuple(found) if len(found) == 4 else None
 
 
 def _tag(text: str, name: str) -> str | None:
     found = re.search(rf"<{name}>\s*([^<]*?)\s*</{name}>", text)
     return found[1] if found else None
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return None

@@ -46,11 +46,12 @@ def open_images(text: str) -> list[Box]:
     if not {"labelname", *_COLUMNS} <= set(header):
         return []
     rows = (dict(zip(header, line, strict=False)) for line in lines)
-    boxes = ((row, tuple(n for name in _COLUMNS if (n := _finite(row.get(name))) is not None)) for row in rows)
-    return [(row["labelname"], box, _finite(row.get("confidence"))) for row, box in boxes if len(box) == 4 and "labelname" in row]
+    boxes = ((row, tuple(n for name in _COLUMNS if (n := finite(row.get(name))) is not None)) for row in rows)
+    return [(row["labelname"], box, finite(row.get("confidence"))) for row, box in boxes if len(box) == 4 and "labelname" in row]
 
 
-def _finite(text: str | None) -> float | None:
+def finite(text: str | None) -> float | None:
+    """The number that is written; None where it is none, or not finite."""
     try:
         return number if text and math.isfinite(number := float(text)) else None
     except ValueError:

@@ -21,6 +21,7 @@ Codes (`E_…` for errors, `W_…` for warnings) are stable: scripts may rely on
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -225,6 +226,18 @@ class MissingPackageError(TarvizError, ImportError):
         if package == "tensorflow" and sys.version_info >= (3, 14):
             return cls(text, hint="There is none for this Python yet: take .torch() or .eager(), or an environment of Python 3.13.")
         return cls(text, hint=f"pip install {package}" if extra is None else f"pip install 'tarviz[{extra}]'")
+
+
+def needed(module: str, what: str, extra: str | None = None, *, package: str = "") -> Any:
+    """The module of an optional package, which `package` names where it is called otherwise; `MissingPackageError` says `what` needs it.
+
+    >>> needed("json", "An answer").loads("[1]")
+    [1]
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise MissingPackageError.of(package or module, what, extra) from error
 
 
 class TarvizWarning(UserWarning):

@@ -33,12 +33,10 @@ def zoo(folder: str | os.PathLike[str], *, kinds: Iterable[str] | None = None, c
         raise UsageError(f"A shard of {count} records is empty.", hint="Give count=1 or more.")
     paths = {name: Path(folder) / f"{name}.tar" for name in wanted}
     for name, path in paths.items():
+        write_shard(path, map(KINDS["captions" if name == "cut" else name], range(count)))
         if name == "cut":
-            write_shard(path, KINDS["captions"](count))
             whole = path.read_bytes()
             path.write_bytes(whole[: len(whole) * 2 // 3])
-        else:
-            write_shard(path, KINDS[name](count))
     return {name: str(path) for name, path in paths.items()}
 
 

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from tarviz.model.errors import DataError
+from tarviz.ops.values.payloads import decode_class
 from tarviz.viewers.panel import Meta, Panel, Plot, Text
 
 EXTENSIONS = ("cls", "cls2", "class", "index", "inx", "id", "label", "count")
-INT64 = 1 << 63
 MOST_BARS = 256
-
-
-def load(blob: memoryview, ext: str) -> int:
-    """The number: ASCII decimal, white space around it allowed, within int64. `DataError` (E_DECODE) otherwise."""
-    text = bytes(blob[:64]).strip()
-    if len(blob) <= 64:
-        try:
-            number = int(text.decode("ascii"))
-        except ValueError:
-            pass
-        else:
-            if b"_" not in text and -INT64 <= number < INT64:
-                return number
-    raise DataError(f".{ext} is not a class number: {text[:24]!r}{'…' if len(blob) > 24 else ''}, {len(blob)} bytes.", code="E_DECODE")
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
     try:
-        number = load(blob, meta.ext)
+        number = int(decode_class(blob))
     except DataError:
         text = bytes(blob[:1000]).decode("utf-8", "replace").strip()
         if meta.ext.rpartition(".")[2] in ("label", "id", "index", "class") or (
@@ -50,7 +36,3 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         if place is not None:
             panel.facts.append(("place by frequency", f"{place + 1} of {len(ranked)} classes"))
     return panel
-
-
-def tile(blob: memoryview, meta: Meta, size: int) -> str:
-    return view(blob, meta).summary

@@ -11,7 +11,7 @@ from tarviz.viewers import registry
 from tarviz.viewers.panel import Meta, Note, Panel
 
 EXTENSIONS = ("gz", "zst", "bz2", "xz")
-MAGIC = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"BZh", b"\xfd7zXZ\0")
+MAGIC = tuple(compression.MAGIC)
 
 _STEP = 1 << 18
 _MEMORY = 256 << 20  # bytes that xz may work with; what it asks for, a payload says

@@ -207,7 +207,7 @@ def _columns(array: NDArray[Any]) -> Table:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     name, array = next(iter(load(blob, meta).items()), ("", None))
-    if array is None or array.size == 0 or array.dtype.kind not in "biufc" or array.ndim < 1 or array.size < 4:
+    if array is None or array.size < 4 or array.dtype.kind not in "biufc":
         return "empty" if array is None else f"{_title(array)}\n{array.reshape(-1)[:8].tolist()}"
     return drawn(array, f"{name}.{meta.ext}", size)
 

@@ -7,7 +7,7 @@ written once shows everywhere and nothing in it can inject markup.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, Literal, TypeAlias
@@ -20,6 +20,7 @@ MAX_PREVIEW_BYTES = 64 << 20
 MAX_TEXT_BYTES = 64 << 10
 _MAX_RATIO, _RATIO_FLOOR = 1000, 1 << 20  # how many times as large unpacking may make a payload, from so many bytes on
 _DEEPEST, _LONGEST = 60, 2000  # levels, and characters of a text, of a tree that is shown
+_ONE_LINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _TURNED = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
 
 
@@ -287,34 +288,29 @@ def node_text(value: Node, limit: int = 400) -> str:
     >>> node_text(node({"a": [1, None], "b": "x"}))
     '{"a": [1, null], "b": "x"}'
     """
-    parts: list[str] = []
-    room = [limit]
+    text = ""
+    for piece in _pieces(value):
+        text += piece.translate(_ONE_LINE)
+        if len(text) > limit:
+            return text[: limit - 1] + "…"
+    return text
 
-    def write(text: str) -> None:
-        parts.append(text)
-        room[0] -= len(text)
 
-    def walk(item: Node) -> None:
-        if room[0] <= 0:
-            return
-        match item:
-            case ("o", children, left):
-                write("{")
-                for at, (name, child) in enumerate(children):
-                    write(f'{", " if at else ""}"{name}": ')
-                    walk(child)
-                write(", …}" if left else "}")
-            case ("a", children, left):
-                write("[")
-                for at, child in enumerate(children):
-                    write(", " if at else "")
-                    walk(child)
-                write(", …]" if left else "]")
-            case ("s", text, length):
-                write(f'"{text}"' if length <= _LONGEST else f'"{text}…"')
-            case (_, text):
-                write(str(text))
-
-    walk(value)
-    text = "".join(parts)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+def _pieces(value: Node) -> Iterator[str]:
+    match value:
+        case ("o", children, left):
+            yield "{"
+            for at, (name, child) in enumerate(children):
+                yield f'{", " if at else ""}"{name}": '
+                yield from _pieces(child)
+            yield ", …}" if left else "}"
+        case ("a", children, left):
+            yield "["
+            for at, child in enumerate(children):
+                yield ", " if at else ""
+                yield from _pieces(child)
+            yield ", …]" if left else "]"
+        case ("s", text, length):
+            yield f'"{text}"' if length <= _LONGEST else f'"{text}…"'
+        case (_, text):
+            yield str(text)

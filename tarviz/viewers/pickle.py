@@ -59,7 +59,3 @@ def _names(blob: memoryview) -> Table | Note:
             return Table(("inside", "bytes"), tuple((info.filename, f"{info.file_size:,}") for info in archive.infolist()[:200]), (1,))
     except (zipfile.BadZipFile, RuntimeError, OSError, ValueError) as error:
         return Note(f"A damaged zip file: {error}.", "warn")
-
-
-def tile(blob: memoryview, meta: Meta, size: int) -> str:
-    return view(blob, meta).summary

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import warnings
 from collections.abc import Callable
@@ -79,11 +80,9 @@ def _by_magic(head: bytes) -> str:
 
 def _is_text(head: bytes) -> bool:
     try:
-        text = head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.start < len(head) - 3 or len(head) < 4096:
-            return False
-        text = head[: error.start].decode("utf-8")
+        text = codecs.getincrementaldecoder("utf-8")().decode(head, final=len(head) < 4096)  # what is longer may be cut within a character
+    except UnicodeDecodeError:
+        return False
     return not any(letter < " " and letter not in "\t\n\r\f\x1b" for letter in text)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+
 from tarviz.model.errors import DataError, MissingPackageError
 from tarviz.ops.values.payloads import decode_payload
 from tarviz.viewers.panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
@@ -13,22 +15,21 @@ EXTENSIONS = (
 MAGIC = (b"<?xml", b"<!DOCTYPE", b"<html", b"<svg", b"\xef\xbb\xbf")
 
 
-def decode_text(blob: memoryview) -> tuple[str, str]:
-    """The text and the encoding it was read in: UTF-8 (with or without BOM), UTF-16 by BOM, else Latin-1."""
-    data = bytes(blob)
+def decode_text(blob: memoryview, most: int = MAX_TEXT_BYTES) -> tuple[str, str]:
+    """The text of the first `most` bytes, without a character that is cut there, and the encoding it was read in: UTF-8 (with or without
+    BOM), UTF-16 by BOM, else Latin-1."""
+    data = bytes(blob[:most])
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
         return data.decode("utf-16", "replace"), "UTF-16"
     try:
-        text = data.decode("utf-8")
+        text = codecs.getincrementaldecoder("utf-8")().decode(data, final=len(blob) <= most)
     except UnicodeDecodeError as error:
-        if error.start >= len(data) - 3 and error.reason == "unexpected end of data" and len(data) == MAX_TEXT_BYTES:
-            return data[: error.start].decode("utf-8"), "UTF-8"
         return data.decode("latin-1"), f"not UTF-8 (byte {error.start}), read as Latin-1"
     return (text[1:], "UTF-8 with BOM") if text.startswith("\ufeff") else (text, "UTF-8")
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
-    text, encoding = decode_text(blob[:MAX_TEXT_BYTES])
+    text, encoding = decode_text(blob)
     lines = text.count("\n") + (not text.endswith("\n")) if text else 0
     cut = len(blob) > MAX_TEXT_BYTES
     svg = meta.ext.rpartition(".")[2] == "svg" or text.lstrip()[:200].lower().startswith("<svg")
@@ -57,4 +58,4 @@ def _as_rows(blob: memoryview, meta: Meta, panel: Panel) -> None:
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> str:
-    return decode_text(blob[: max(400, size)])[0].strip()[:200]
+    return decode_text(blob, 800)[0].strip()[:200]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, MissingPackageError
-from tarviz.ops.values.films import FILMS, Cut, decode_film, film_facts
+from tarviz.ops.values.films import FILMS, Cut, FilmFacts, decode_film, film_facts
 from tarviz.viewers.panel import Frames, Meta, Panel, Video
 
 EXTENSIONS = tuple(ending for ending in FILMS if ending != "ts")  # which is TypeScript, too
@@ -39,10 +39,11 @@ def view(blob: memoryview, meta: Meta) -> Panel:
         f"{kind}, {len(blob):,} bytes", [Video(_MIME[kind])] if kind in _MIME else [], [("format", kind), ("size", f"{len(blob):,} bytes")]
     )
     try:
-        facts, frames = film_facts(blob), _spread(blob, _STRIP, 160)
+        facts = film_facts(blob)
+        frames = _spread(blob, facts, _STRIP, 160)
     except MissingPackageError:
         return panel
-    times = Cut(frames=len(frames)).times(facts.seconds) or [0.0]
+    times = Cut(frames=len(frames)).times(facts.seconds) if facts.seconds else [0.0]
     panel.blocks.append(Frames(_jpeg(np.concatenate(frames, axis=1)), "image/jpeg", tuple(round(time, 3) for time in times)))
     seconds = "" if facts.seconds is None else f"{facts.seconds:.2f} s, "
     panel.facts.extend([("size of a frame", f"{facts.width}×{facts.height}"), ("duration", seconds.removesuffix(", ") or "not said")])
@@ -50,9 +51,8 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     return replace(panel, summary=f"{seconds}{facts.width}×{facts.height}, {facts.codec}")
 
 
-def _spread(blob: memoryview, count: int, side: int) -> list[NDArray[np.uint8]]:
+def _spread(blob: memoryview, facts: FilmFacts, count: int, side: int) -> list[NDArray[np.uint8]]:
     """`count` frames spread over a film, none larger than `side`; one where it does not say how long it is."""
-    facts = film_facts(blob)
     frames = decode_film(blob, Cut(frames=count) if facts.seconds else Cut(seconds=_FIRST), least=(side // 2, side // 2))
     step = -(-max(frames.shape[1:3]) // side)
     return list(frames[:count, ::step, ::step])
@@ -84,6 +84,6 @@ def _check_boxes(blob: memoryview, ext: str) -> None:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     try:
-        return _jpeg(_spread(blob, 1, size)[0])
+        return _jpeg(_spread(blob, film_facts(blob), 1, size)[0])
     except MissingPackageError:
         return f"▶ {view(blob, meta).summary}"

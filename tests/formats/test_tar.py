@@ -19,7 +19,7 @@ from tarviz.model.errors import TarvizError
 from tarviz.testing.strategies import numbered, records, shard
 from tests import effort
 from tests.conftest import DATA, corpus
-from tests.read.tars import END, member
+from tests.read.tars import END, member, pax
 
 TARS = [entry | {"path": str(path)} for path, entry in (case.values for case in corpus("generated")) if str(path).endswith(".tar")]
 FORMATS = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
@@ -194,3 +194,20 @@ class TestStates:
         scanner.skip_to(scanner.resync(memoryview(bytes(data)), 0))
 
         assert isinstance(scanner.state, Headers)
+
+
+def test_behind_a_header_that_lost_its_member_the_end_is_read_in_the_same_look():
+    data = pax((b"path", b"lost.txt")) + END
+    scanner = Scanner("a.tar", strict=False)
+    found = scanner.scan(memoryview(data), 0, final=True)
+
+    assert (0, True, True, len(data)) == (len(found), scanner.ended, scanner.open_end, scanner.at)
+    assert [("W_ORPHAN_EXT", 0)] == [(note.code, note.offset) for note in scanner.notes]
+
+
+def test_a_tar_whose_last_padding_is_cut_is_over():
+    scanner = Scanner("a.tar", strict=False)
+    found = scanner.scan(memoryview(member("a.txt", b"1")[:600]), 0, final=True)
+
+    assert (1, True, True, True) == (len(found), scanner.ended, scanner.open_end, scanner.over)
+    assert [("W_TRUNCATED_PADDING", 600, "a.txt")] == [(note.code, note.offset, note.member) for note in scanner.notes]

@@ -87,6 +87,7 @@ class TestIds:
         assert tones.is_ids(mask)
         assert tones.is_ids(np.where(mask == 3, 255, mask).astype(np.uint8))
         assert not tones.is_ids(noise)
+        assert not tones.is_ids(np.repeat(np.arange(4, dtype=np.uint8), 100).reshape(4, 100))
         assert not tones.is_ids(mask * 60)
         assert not tones.is_ids(mask.astype(np.float32))
 

@@ -14,7 +14,8 @@ def box(*numbers: object) -> str:
 def test_objects_have_their_own_name_and_box():
     text = f"<object><name> a &amp; b\n</name><part><name>head</name>{box(9, 9, 9, 9)}</part>{box(1, 2.5, 3, 4e1)}</object>"
     text += f"<object>{box(5, 6, 7, 8)}</object><object><name>none</name></object><object><name>cut</name>{box(1, 2, 3)}</object>"
-    text += f"<object><name>odd</name>{box(1, 2, 3, 'x')}</object>"
+    text += f"<object><name>odd</name>{box(1, 2, 3, 'x')}</object><object><name>endless</name>{box(1, 2, 3, 'inf')}</object>"
+    text += f"<object><name>none</name>{box('nan', 2, 3, 4)}</object>"
 
     assert [("a & b", (1, 2.5, 3, 40)), ("", (5, 6, 7, 8))] == voc.objects(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import re
 import sys
@@ -9,7 +10,7 @@ import sys
 import pytest
 
 from tarviz.model import errors
-from tarviz.model.errors import DataError, Fault, LimitError, MissingPackageError, StoreError, TarvizError
+from tarviz.model.errors import DataError, Fault, LimitError, MissingPackageError, StoreError, TarvizError, needed
 
 KINDS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
 WHOLE = DataError(
@@ -104,6 +105,18 @@ def test_a_missing_package_names_the_line_that_brings_it(extra: str | None, line
     assert line == error.hint
     assert "Writing .zst needs the package zstandard" in str(error)
     assert LimitError("x").code == "E_LIMIT"
+
+
+def test_a_package_that_is_needed_is_imported_or_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+
+    assert json is needed("json", "An answer")
+    with pytest.raises(MissingPackageError, match="a plan needs the package yaml, which is not installed") as plain:
+        needed("yaml", "a plan")
+    with pytest.raises(MissingPackageError, match="a plan needs the package pyyaml, which is not installed") as named:
+        needed("yaml", "a plan", "media", package="pyyaml")
+    assert ["pip install yaml", "pip install 'tarviz[media]'"] == [caught.value.hint for caught in (plain, named)]
+    assert isinstance(plain.value.__cause__, ImportError)
 
 
 @pytest.mark.parametrize(("python", "hint"), [((3, 13), "pip install 'tarviz[tensorflow]'"), ((3, 14), r"take \.torch\(\) or \.eager\(\)")])

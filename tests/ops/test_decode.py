@@ -298,7 +298,7 @@ class TestLeast:
         data = self.photo(601, 803, progressive=progressive)
         op = Decode("jpg", channels=channels, least=(100, 100))
         fast = op.apply(data)
-        monkeypatch.setattr(pictures, "_fast_jpeg", lambda: None)
+        monkeypatch.setattr(pictures, "_simplejpeg", lambda: None)
 
         np.testing.assert_array_equal(fast, op.apply(data))
 

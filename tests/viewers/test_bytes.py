@@ -10,7 +10,8 @@ import pytest
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta, Note
+from tarviz.viewers import Control, Hex, Meta, Note, Panel, Plot
+from tarviz.viewers import bytes as bytes_viewer
 
 
 class TestBytes(ViewerTests):
@@ -64,3 +65,18 @@ class TestBytes(ViewerTests):
         assert [("numbers", "nonsense")] == [
             (one.name, one.value) for one in viewers.view(b"x", Meta("bin", options={"numbers": "nonsense"})).controls
         ]
+
+
+def test_a_few_bytes_are_shown_whole():
+    expected = Panel(
+        "8 bytes, a ZIP archive",
+        [Note("It begins like a ZIP archive."), Plot("lines", (("<i2", (19280.0, 1027.0, 0.0, 0.0)),), "first 4 values"), Hex()],
+        [("size", "8 bytes")],
+        [Control("numbers", "as numbers", "<i2", choices=bytes_viewer._NUMBERS)],
+        viewer="bytes",
+    )
+
+    assert expected == viewers.view(b"PK\x03\x04" + bytes(4), Meta("bin", options={"numbers": "<i2"}))
+    assert Panel("0 bytes", [Note("The member is empty, 0 bytes.", "warn")], [("size", "0 bytes")], viewer="bytes") == viewers.view(
+        b"", Meta("bin")
+    )

@@ -8,7 +8,7 @@ import pytest
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta, Plot
+from tarviz.viewers import Meta, Panel, Plot, Text
 
 
 class TestCls(ViewerTests):
@@ -24,6 +24,17 @@ class TestCls(ViewerTests):
         assert ("records of this class", "30 of 40 sampled") in panel.facts
         assert ("place by frequency", "1 of 2 classes") in panel.facts
         assert [0] == [block.mark for block in panel.blocks if isinstance(block, Plot)]
+
+    def test_a_class_is_shown_whole(self):
+        expected = Panel(
+            "1 dog",
+            [Text("1 dog", numbered=False), Plot("bars", (("records", (30.0, 10.0)),), "records per class, most frequent first", 0)],
+            [("class", "1"), ("name", "dog"), ("records of this class", "30 of 40 sampled"), ("place by frequency", "1 of 2 classes")],
+            viewer="cls",
+        )
+
+        assert expected == viewers.view(b"1", Meta("cls", options={"classes": ["cat", "dog"], "histogram": {"1": 30, "0": 10}}))
+        assert Panel("7", [Text("7", numbered=False)], [("class", "7")], viewer="cls") == viewers.view(b"7", Meta("cls"))
 
     def test_a_class_too_rare_to_be_drawn_is_counted_all_the_same(self):
         counts = {str(number): 1000 - number for number in range(400)}
@@ -62,7 +73,8 @@ class TestCls(ViewerTests):
 
         assert is_shown is (panel.error is None)
         if is_shown:
-            assert blob.decode("utf-8", "replace").strip()[:80] == panel.summary
+            whole = blob[:1000].decode("utf-8", "replace").strip()
+            assert (whole[:80], [Text(whole, numbered=False)]) == (panel.summary, panel.blocks)
 
     def test_the_last_class_that_is_drawn_is_marked(self):
         counts = {str(number): 1000 - number for number in range(400)}

@@ -35,7 +35,18 @@ class TestImage(ViewerTests):
     bad: ClassVar = {"jpg": b"", "png": b"<html><script>1</script>", "jpeg": encoded("JPEG")[:200]}
 
     def test_facts_say_size_mode_and_format(self):
-        assert [("size", "20×10"), ("mode", "RGB"), ("format", "JPEG")] == self.panel("jpg", self.good["jpg"]).facts[:3]
+        assert [("size", "20×10"), ("mode", "RGB"), ("format", "JPEG")] == self.panel("jpg", self.good["jpg"]).facts
+
+    @pytest.mark.parametrize(("kind", "what", "mode"), [("GIF", "frames", "P"), ("TIFF", "pages", "L")])
+    def test_frames_and_pages_are_counted(self, kind, what, mode):
+        out = io.BytesIO()
+        frames = [Image.new("L", (20, 10), shade) for shade in (0, 100, 200)]
+        frames[0].save(out, kind, save_all=True, append_images=frames[1:])
+        panel = self.panel(kind.lower(), out.getvalue())
+
+        facts = [("size", "20×10"), ("mode", mode), ("format", kind), (what, "3")]
+        assert (f"20×10 {mode} {kind}", facts) == (panel.summary, panel.facts)
+        assert [("page", 0, 2)] * (kind == "TIFF") == [(one.name, one.value, one.high) for one in panel.controls if one.name == "page"]
 
     def test_what_a_browser_shows_travels_as_it_is(self):
         image = self.panel("png", self.good["png"]).blocks[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from PIL import Image
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta, Table, Text, npy
+from tarviz.viewers import Control, Meta, Note, Panel, Plot, Table, Text, npy
 from tests.viewers.payloads import saved, tenbin, zipped
 
 
@@ -243,3 +244,55 @@ class TestDrawn:
 
 def self_of(name: str) -> bytes:
     return TestNpy.good[name]
+
+
+@pytest.mark.parametrize(
+    ("array", "way", "expected"),
+    [
+        (
+            np.array([1, -2, 3], np.int16),
+            "lines",
+            Panel(
+                "int16[3]",
+                [Plot("lines", (("value", (1.0, -2.0, 3.0)),), "3 values"), Text("[ 1 -2  3]", numbered=False)],
+                [("dtype", "int16"), ("shape", "3"), ("min", "-2"), ("max", "3"), ("mean", "0.666667")],
+                [Control("as", "shown as", "lines", choices=("lines", "numbers"))],
+            ),
+        ),
+        (
+            np.array([[1.5, np.nan], [2, 4]], np.float32),
+            "numbers",
+            Panel(
+                "float32[2, 2]",
+                [Table(("", "0", "1"), (("0", "1.5", "nan"), ("1", "2", "4")), (0, 1, 2))],
+                [("dtype", "float32"), ("shape", "2×2"), ("min", "1.5"), ("max", "4"), ("mean", "2.5"), ("NaN", "1")],
+                [Control("as", "shown as", "numbers", choices=("picture", "lines", "numbers"))],
+            ),
+        ),
+        (
+            np.array(2.5, np.float32),
+            "picture",
+            Panel(
+                "float32[]",
+                [Text("2.5", numbered=False)],
+                [("dtype", "float32"), ("shape", "scalar"), ("min", "2.5"), ("max", "2.5"), ("mean", "2.5"), ("NaN", "0")],
+            ),
+        ),
+        (
+            np.zeros((2, 0, 3)),
+            "picture",
+            Panel("float64[2, 0, 3]", [Note("The array is empty.")], [("dtype", "float64"), ("shape", "2×0×3")]),
+        ),
+    ],
+    ids=["line", "numbers", "scalar", "empty"],
+)
+def test_a_small_array_is_shown_whole(array, way, expected):
+    assert replace(expected, viewer="npy") == viewers.view(saved(array), Meta("npy", options={"as": way}))
+
+
+def test_a_tile_of_less_than_four_numbers_is_their_text():
+    tiles = [viewers.tile(saved(np.arange(count, dtype=np.int16)), Meta("npy")) for count in (0, 3, 4)]
+
+    assert ["int16[0]\n[]", "int16[3]\n[0, 1, 2]", True] == [*tiles[:2], tiles[2].startswith(b"\x89PNG")]
+    assert "float32[]\n[2.5]" == viewers.tile(saved(np.float32(2.5)), Meta("npy"))
+    assert "<U1[9]\n" + str(["a"] * 8) == viewers.tile(saved(np.full(9, "a")), Meta("npy"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tarviz.model.errors import LimitError
 from tarviz.viewers.panel import (
@@ -121,15 +124,18 @@ class TestTrees:
         assert ("o", (("a", ("n", "1")),), 1) == node({"a": 1, "b": 2}, max_nodes=2)
         assert 4999 == len(node([0] * 9999)[1])
 
-    def test_of_a_deep_tree_61_levels_are_kept(self):
+    @pytest.mark.parametrize(
+        ("inside", "last"), [(lambda value: [value], ("a", (), 1)), (lambda value: {"a": value}, ("o", (), 1))], ids=["list", "object"]
+    )
+    def test_of_a_deep_tree_61_levels_are_kept(self, inside, last):
         value: object = 7
         for _ in range(100):
-            value = [value]
+            value = inside(value)
         found, levels = node(value), 0
         while found[1]:
-            found, levels = found[1][0], levels + 1
+            found, levels = found[1][0] if found[0] == "a" else found[1][0][1], levels + 1
 
-        assert (61, ("a", (), 1)) == (levels, found)
+        assert (61, last) == (levels, found)
 
     @pytest.mark.parametrize(
         ("value", "limit", "text"),
@@ -144,6 +150,19 @@ class TestTrees:
     )
     def test_a_tree_is_one_line_of_so_many_characters(self, value, limit, text):
         assert text == node_text(node(value), limit)
+
+    @given(
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.text("ab é\n\r\t"),
+            lambda inner: st.lists(inner) | st.dictionaries(st.text("ab\n"), inner),
+            max_leaves=12,
+        ),
+        st.integers(1, 60),
+    )
+    def test_a_line_is_what_json_writes_or_its_beginning(self, value, limit):
+        whole = json.dumps(value, ensure_ascii=False)
+
+        assert (whole if len(whole) <= limit else whole[: limit - 1] + "…") == node_text(node(value), limit)
 
     def test_what_was_cut_is_said_in_the_line(self):
         assert "[0, 1, …]" == node_text(node(list(range(9)), max_nodes=3))

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta
+from tarviz.viewers import Control, Hex, Meta, Note, Panel
 from tarviz.viewers.pickle import claims, opcodes
 
 
@@ -27,6 +27,16 @@ class TestPickle(ViewerTests):
 
     def test_it_says_that_it_was_not_executed(self):
         assert "not executed" in self.panel("pkl", self.good["pkl"]).blocks[0].text
+
+        expected = Panel(
+            "pickle, 3 bytes, not decoded",
+            [Note("A pickle can run any program when it is loaded: not executed.", "bad"), Hex()],
+            [("size", "3 bytes")],
+            [Control("opcodes", "opcodes", "hide", choices=("hide", "show"))],
+            viewer="pickle",
+        )
+        assert expected == self.panel("pyd", self.good["pyd"])
+        assert expected.summary == viewers.tile(self.good["pyd"], Meta("pyd"))
 
     def test_opcodes_are_shown_on_request_only(self):
         shown = viewers.view(self.good["pkl"], Meta("pkl", options={"opcodes": "show"}))

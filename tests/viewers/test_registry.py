@@ -93,6 +93,7 @@ class TestText:
     @pytest.mark.parametrize(
         ("head", "viewer"),
         [
+            (b"two words", "text"),
             (b"a\tb\r\n\f\x1b[0m", "text"),
             (b"a\0b", "bytes"),
             (b"a\x08b", "bytes"),

@@ -59,6 +59,9 @@ class TestText(ViewerTests):
         assert [("encoding", "UTF-8"), ("lines", "1+")] == more.facts
         assert "Cut: the first 65,536 of 65,537 bytes are shown." == more.blocks[1].text
         assert ("encoding", "not UTF-8 (byte 2), read as Latin-1") == self.panel("txt", b"ab\xc3").facts[0]
+        assert ("encoding", "not UTF-8 (byte 65535), read as Latin-1") == self.panel("txt", b"a" * 65_535 + b"\xc3").facts[0]
+        marked = self.panel("txt", b"\xef\xbb\xbf" + "é".encode() * 40_000)
+        assert (("encoding", "UTF-8 with BOM"), 32_766) == (marked.facts[0], len(marked.blocks[0].text))
 
     def test_a_large_svg_is_text_alone(self):
         assert ("image/svg+xml", b"<svg>") == ((text := self.panel("txt", b"<svg>").blocks[0]).preview, bytes(text.data))
@@ -67,3 +70,5 @@ class TestText(ViewerTests):
     def test_a_tile_is_the_first_200_characters(self):
         assert "x" * 200 == viewers.tile(b"  " + b"x" * 900, Meta("txt"), 96)
         assert "é" * 200 == viewers.tile("é".encode() * 900, Meta("txt"), 96)
+        assert "a" + "é" * 199 == viewers.tile(b"a" + "é".encode() * 900, Meta("txt"), 96)
+        assert "caf\xe9" == viewers.tile(b"caf\xe9", Meta("txt"))

@@ -26,6 +26,11 @@ class TestVolume(ViewerTests):
     good["nii.gz"] = gzip.compress(good["nii"], mtime=0)
     bad: ClassVar = {"dcm": bytes(400), "nii": good["nii"][:-100]}
 
+    def test_it_is_told_by_its_mark_where_its_name_says_nothing(self):
+        heads = [bytes(128) + b"DICM", bytes(344) + b"n+1\0", bytes(344) + b"ni1\0", bytes(344) + b"n+2\0", bytes(127) + b"DICM"]
+
+        assert ["volume", "volume", "volume", "bytes", "bytes"] == [viewers.choose("unknown", head) for head in heads]
+
     def test_the_window_of_the_file_comes_first_and_those_of_a_ct_after_it(self):
         panel = self.panel("dcm", self.good["dcm"])
         (window,) = (one for one in panel.controls if one.name == "window")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.model.errors import DataError, needed
 from tarviz.model.types import Buffer
 
 
@@ -18,10 +18,7 @@ def av_file(data: Buffer, kind: Literal["sound", "film"]) -> Iterator[tuple[Any,
     Errors, also of what is read in the block: `E_MISSING_PACKAGE` (extra `media`), `E_DECODE`, `E_NOT_SHOWN` where it
     holds other kinds alone.
     """
-    try:
-        import av
-    except ImportError as error:
-        raise MissingPackageError.of("av", f"a {kind}", "media") from error
+    av = needed("av", f"a {kind}", "media")
     try:
         with av.open(io.BytesIO(data)) as file:
             streams = file.streams.audio if kind == "sound" else file.streams.video

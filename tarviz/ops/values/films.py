@@ -32,10 +32,13 @@ class Cut:
     start: float = 0
     seconds: float | None = None
 
-    def times(self, length: float | None) -> list[float] | None:
-        """Seconds from the film's begin, rising, for a film of that many seconds; None where frames are counted instead."""
-        if self.every is not None or (self.frames is None and self.fps is None) or length is None:
-            return None
+    @property
+    def timed(self) -> bool:
+        """Whether frames are told by times; they are counted otherwise."""
+        return self.every is None and (self.frames is not None or self.fps is not None)
+
+    def times(self, length: float) -> list[float]:
+        """Seconds from the film's begin, rising, for a film of that many seconds."""
         end = length if self.seconds is None else min(length, self.start + self.seconds)
         span = max(end - self.start, 0)
         if self.frames is not None:
@@ -45,11 +48,10 @@ class Cut:
 
     def thinned(self, shown: Sequence[float], length: float) -> list[int]:
         """The same choice among frames whose times are known: their numbers, rising."""
-        times = self.times(length)
-        if times is None:
-            end = float("inf") if self.seconds is None else self.start + self.seconds
-            return [at for at, time in enumerate(shown) if self.start - 1e-9 <= time < end - 1e-9][:: self.every or 1]
-        return [max(int(np.searchsorted(shown, time + 1e-9, side="right")) - 1, 0) for time in times]
+        if self.timed:
+            return [max(int(np.searchsorted(shown, time + 1e-9, side="right")) - 1, 0) for time in self.times(length)]
+        end = float("inf") if self.seconds is None else self.start + self.seconds
+        return [at for at, time in enumerate(shown) if self.start - 1e-9 <= time < end - 1e-9][:: self.every or 1]
 
 
 WHOLE = Cut()
@@ -99,13 +101,20 @@ def _length(file: Any, stream: Any) -> float | None:
 
 def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
     stream.codec_context.thread_count = 1  # films are decoded side by side: threads of FFmpeg's own would be in their way
-    times = cut.times(_length(file, stream))
     first = stream.start_time or 0
-    if times is not None:
-        return _at_times(file, stream, [first + int(Fraction(time).limit_denominator(1_000_000) / stream.time_base) for time in times])
-    if cut.every is None and (cut.frames is not None or cut.fps is not None):
-        return _counted(file, stream, cut)
-    return _in_turn(file, stream, cut, first)
+    if not cut.timed:
+        return _in_turn(file, stream, cut, first)
+    times = cut.times(_length(file, stream) or _measured(file, stream))
+    return _at_times(file, stream, [first + int(Fraction(time).limit_denominator(1_000_000) / stream.time_base) for time in times])
+
+
+def _measured(file: Any, stream: Any) -> float:
+    """The seconds of a film that does not say how long it is: all of it is decoded for that."""
+    shown = [float(frame.time or 0) for frame in file.decode(stream)]
+    if not shown:
+        raise DataError("the film has no frame.", code="E_DECODE")
+    file.seek(0)
+    return (shown[-1] - shown[0]) * len(shown) / max(len(shown) - 1, 1) or 1.0
 
 
 def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
@@ -157,21 +166,6 @@ def _in_turn(file: Any, stream: Any, cut: Cut, first: int) -> Iterator[Any]:
         number += 1
 
 
-def _counted(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
-    """Frames of a film that does not say how long it is: all of it is decoded once for their times, and once more for them."""
-    shown = [float(frame.time or 0) for frame in file.decode(stream)]
-    if not shown:
-        raise DataError("the film has no frame.", code="E_DECODE")
-    step = (shown[-1] - shown[0]) / max(len(shown) - 1, 1) or 1.0
-    wanted = cut.thinned([time - shown[0] for time in shown], shown[-1] - shown[0] + step)
-    file.seek(0)
-    rest = list(wanted)
-    for number, frame in enumerate(file.decode(stream)):
-        while rest and rest[0] == number:
-            yield frame
-            rest.pop(0)
-
-
 def _upright(frame: Any, least: tuple[int, int] | None, colours: Any) -> NDArray[np.uint8]:
     from tarviz.ops.values.pictures import reduction  # loads Pillow, which no list of kinds needs
 
@@ -187,25 +181,20 @@ def _upright(frame: Any, least: tuple[int, int] | None, colours: Any) -> NDArray
 def _animation(data: Buffer, cut: Cut, least: tuple[int, int] | None) -> NDArray[np.uint8]:
     from PIL import Image, ImageSequence
 
-    from tarviz.ops.values.pictures import DAMAGE, reason, reduction
+    from tarviz.ops.values.pictures import decoding, reduction
 
-    try:
-        with Image.open(io.BytesIO(data), formats=("GIF", "WEBP", "PNG")) as image:
-            frames: list[NDArray[np.uint8]] = []
-            shown, now = [], 0.0
-            total = getattr(image, "n_frames", 1)
-            _check_size(total, image.height, image.width)
-            by = reduction(image.height, image.width, least)
-            for one in ImageSequence.Iterator(image):
-                colours = one.convert("RGB")
-                frames.append(np.array(colours.reduce(by) if by > 1 else colours))
-                shown.append(now)
-                now += max(float(one.info.get("duration", 100)), 10) / 1000  # browsers, too, show no frame for less
-            return _stack(frames[at] for at in cut.thinned(shown, now))
-    except DAMAGE as error:
-        if isinstance(error, DataError):
-            raise
-        raise DataError(f"the animation is damaged: {reason(error)}.", code="E_DECODE") from error
+    with decoding("the animation"), Image.open(io.BytesIO(data), formats=("GIF", "WEBP", "PNG")) as image:
+        frames: list[NDArray[np.uint8]] = []
+        shown, now = [], 0.0
+        total = getattr(image, "n_frames", 1)
+        _check_size(total, image.height, image.width)
+        by = reduction(image.height, image.width, least)
+        for one in ImageSequence.Iterator(image):
+            colours = one.convert("RGB")
+            frames.append(np.array(colours.reduce(by) if by > 1 else colours))
+            shown.append(now)
+            now += max(float(one.info.get("duration", 100)), 10) / 1000  # browsers, too, show no frame for less
+        return _stack(frames[at] for at in cut.thinned(shown, now))
 
 
 def _stack(frames: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:

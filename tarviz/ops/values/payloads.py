@@ -6,13 +6,14 @@ against the bytes that are there, and compressed data may not grow without limit
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import pickle
 import re
 import zipfile
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -262,26 +263,18 @@ def gunzip(data: Buffer) -> bytes:
 
     `E_LIMIT` above the `max_member_bytes` and `max_ratio` options; the first MiB is always allowed.
     """
-    return b"".join(_inflate(data, _room(len(data))))
-
-
-def _inflate(data: Buffer, limit: int) -> Iterator[bytes]:
-    rest, total = bytes(data), 0
-    while rest:
-        machine = zlib.decompressobj(wbits=31)
-        while not machine.eof:
-            try:
-                part = machine.decompress(rest, _FLOOR)
-            except zlib.error as error:
-                raise DataError(f"the gzip payload is damaged: {error}.", code="E_DECODE") from error
-            rest = machine.unconsumed_tail
-            total += len(part)
-            if total > limit:
-                raise _bomb(len(data), limit)
-            if not part and not machine.eof and not rest:
-                raise DataError("the gzip payload ends too early.", code="E_DECODE")
-            yield part
-        rest = machine.unused_data
+    limit, total = _room(len(data)), 0
+    parts: list[bytes] = []
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            while part := file.read(_FLOOR):
+                parts.append(part)
+                total += len(part)
+                if total > limit:
+                    raise _bomb(len(data), limit)
+    except (OSError, EOFError, zlib.error) as error:
+        raise DataError(f"the gzip payload is damaged: {error}.", code="E_DECODE") from error
+    return b"".join(parts)
 
 
 def _room(size: int) -> int:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -26,6 +27,9 @@ DAMAGE = (
     *(OSError, SyntaxError, ValueError, TypeError, LookupError, ArithmeticError),
     *(EOFError, RuntimeError, AttributeError, struct.error, Warning),
 )
+Room = Callable[[int, int], NDArray[np.uint8]]
+"""(height, width) → memory for that many pixels of four bytes."""
+
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
@@ -38,23 +42,51 @@ def decode_colours(data: Buffer, channels: int, *, orient: bool = False, least: 
 
 def decodes_fast() -> bool:
     """Whether JPEGs are decoded by simplejpeg (extra `fast`)."""
-    return _fast_jpeg() is not None
+    return _simplejpeg() is not None
 
 
-def decode_image(data: Buffer, *, channels: int = 3, orient: bool = False) -> Image.Image:
+def decode_image(data: Buffer, *, channels: int = 3) -> Image.Image:
     """The picture of `decode_colours` as a PIL image, in mode L, LA, RGB or RGBA."""
-    if (pixels := _fast(data, channels, orient)) is not None:
+    if (pixels := _fast(data, channels, False)) is not None:
         return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    image = _loaded(data, channels, orient)
+    image = _loaded(data, channels, False)
     return image.copy() if isinstance(image, ImageFile.ImageFile) else image  # without the file behind it
+
+
+@cache
+def _simplejpeg() -> Any:
+    """The package of the extra `fast`; None where it is not installed."""
+    try:
+        import simplejpeg
+    except ImportError:
+        return None
+    return simplejpeg
 
 
 def _fast(
     data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None, room: Room | None = None
 ) -> NDArray[np.uint8] | None:
-    if bytes(data[:2]) == b"\xff\xd8" and channels != 4 and not orient and (fast := _fast_jpeg()) is not None:
-        return fast(data, channels, least, room)
-    return None
+    """The pixels of PIL in three quarters of its time; None for what is left to PIL: no JPEG, CMYK (off by one here), what is damaged."""
+    package = _simplejpeg()
+    if package is None or channels == 4 or orient or bytes(data[:2]) != b"\xff\xd8":
+        return None
+    try:
+        height, width, space, _ = package.decode_jpeg_header(data)
+        check_size(width, height, 3)
+        if space not in ("YCbCr", "Gray"):
+            return None
+        wanted = "RGB" if channels == 3 or (channels == 0 and space == "YCbCr") else "GRAY"
+        by = reduction(height, width, least)
+        tall, wide = (0, 0) if by == 1 else (height // by, width // by)  # the smallest of libjpeg's sizes that is as large
+        more = {} if room is None else {"buffer": room(-(-height // by), -(-width // by))}
+        pixels: NDArray[np.uint8] = package.decode_jpeg(
+            data, "RGBX" if room else wanted, min_height=tall, min_width=wide, min_factor=by, **more
+        )
+    except LimitError:
+        raise
+    except (ValueError, RuntimeError, MemoryError):
+        return None  # PIL says what is wrong, or forgives it
+    return pixels
 
 
 def reduction(height: int, width: int, least: tuple[int, int] | None) -> int:
@@ -68,7 +100,7 @@ def reduction(height: int, width: int, least: tuple[int, int] | None) -> int:
 
 def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None) -> Image.Image:
     image = open_picture(data)
-    try:
+    with decoding(f"the {image.format} picture"):
         if image.format == "JPEG" and (channels == 1 or least is not None):
             by = reduction(image.height, image.width, least)
             # Mode L: the luminance as it is stored, as TensorFlow gives it.
@@ -77,30 +109,35 @@ def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | 
         if orient:
             image = ImageOps.exif_transpose(image)
         return _converted(image, channels)
-    except DataError:
-        raise
-    except MemoryError as error:
-        size = f"{image.width} x {image.height}"
-        raise LimitError(f"a picture of {size} pixels did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
-    except DAMAGE as error:
-        raise DataError(f"the {image.format} picture is damaged: {reason(error)}.", code="E_DECODE") from error
 
 
 def open_picture(data: Buffer) -> Image.Image:
     """The picture with its header read and its size checked, no pixel decoded yet (a PIL image)."""
-    try:
-        image = Image.open(io.BytesIO(data), formats=_FORMATS)
+    with decoding("the header of the picture"):
+        try:
+            image = Image.open(io.BytesIO(data), formats=_FORMATS)
+        except _BOMBS as error:
+            raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
+        except UnidentifiedImageError as error:
+            raise DataError(f"this is not a picture: {seen(data)}.", code="E_DECODE") from error
         wide = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}.get(image.mode, len(image.getbands()))
-    except _BOMBS as error:
-        raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
-    except UnidentifiedImageError as error:
-        raise DataError(f"this is not a picture: {seen(data)}.", code="E_DECODE") from error
-    except MemoryError as error:
-        raise LimitError("the header of the picture asks for more memory than there is.", code="E_IMAGE_TOO_LARGE") from error
-    except DAMAGE as error:
-        raise DataError(f"the header of the picture is damaged: {reason(error)}.", code="E_DECODE") from error
     check_size(image.width, image.height, wide)
     return image
+
+
+@contextmanager
+def decoding(what: str, *more: type[Exception]) -> Iterator[None]:
+    """Around a library at work: what it raises at damaged bytes (`DAMAGE`, `more`) is a `DataError` E_DECODE about `what`, and where memory
+    does not suffice a `LimitError` E_IMAGE_TOO_LARGE."""
+    damage: tuple[type[Exception], ...] = (*DAMAGE, *more)
+    try:
+        yield
+    except DataError:
+        raise
+    except MemoryError as error:
+        raise LimitError(f"{what} does not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
+    except damage as error:
+        raise DataError(f"{what} is damaged: {reason(error)}.", code="E_DECODE") from error
 
 
 def check_size(width: int, height: int, bytes_per_pixel: int) -> None:
@@ -131,43 +168,6 @@ def _own_mode(image: Image.Image) -> str:
     if image.mode in ("L", "LA", "RGB", "RGBA"):
         return image.mode
     return "L" if image.mode == "1" else "RGB"
-
-
-Room = Callable[[int, int], NDArray[np.uint8]]
-"""(height, width) → memory for that many pixels of four bytes."""
-
-
-@cache
-def _fast_jpeg() -> Callable[..., NDArray[np.uint8] | None] | None:
-    """A JPEG decoder on simplejpeg, where that is installed: the pixels of PIL in three quarters of its time.
-
-    It returns None for what it leaves to PIL: CMYK (off by one there) and everything it calls damaged.
-    """
-    try:
-        import simplejpeg
-    except ImportError:
-        return None
-
-    def decode(data: Buffer, channels: int, least: tuple[int, int] | None, room: Room | None = None) -> NDArray[np.uint8] | None:
-        try:
-            height, width, space, _ = simplejpeg.decode_jpeg_header(data)
-            check_size(width, height, 3)
-            if space not in ("YCbCr", "Gray"):
-                return None
-            wanted = "RGB" if channels == 3 or (channels == 0 and space == "YCbCr") else "GRAY"
-            by = reduction(height, width, least)
-            sides = (0, 0) if by == 1 else (height // by, width // by)  # the smallest of libjpeg's sizes that is as large
-            more = {} if room is None else {"buffer": room(-(-height // by), -(-width // by))}
-            pixels: NDArray[np.uint8] = simplejpeg.decode_jpeg(
-                data, "RGBX" if room else wanted, min_height=sides[0], min_width=sides[1], min_factor=by, **more
-            )
-        except LimitError:
-            raise
-        except (ValueError, RuntimeError, MemoryError):
-            return None  # PIL says what is wrong, or forgives it
-        return pixels
-
-    return decode
 
 
 def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> NDArray[np.uint8] | None:

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import ImageOps
 
-from tarviz.model.errors import DataError, LimitError, MissingPackageError, TarvizError
+from tarviz.model.errors import DataError, TarvizError, needed
 from tarviz.model.types import Buffer
-from tarviz.ops.values.pictures import DAMAGE, check_size, decode_colours, open_picture, reason
+from tarviz.ops.values.pictures import check_size, decode_colours, decoding, open_picture, reason
 
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _JPEG_2000 = (b"\0\0\0\x0cjP  ", b"\xffO\xffQ")
@@ -137,9 +137,7 @@ def page_count(data: Buffer) -> int:
             return len(pages)
     if bytes(data[:4]) not in _TIFF:
         return 1
-    import tifffile
-
-    with tifffile.TiffFile(io.BytesIO(data)) as file:
+    with needed("tifffile", "pages of a TIFF", "media").TiffFile(io.BytesIO(data)) as file:
         return len(file.pages)
 
 
@@ -179,7 +177,7 @@ def in_dtype(pixels: NDArray[Any], dtype: str | None) -> NDArray[Any]:
 
 def _by_pillow(data: Buffer, colours: bool, orient: bool) -> NDArray[Any]:
     image = open_picture(data)
-    try:
+    with decoding(f"the {image.format} picture"):
         image.load()
         turned = ImageOps.exif_transpose(image) if orient else image
         if turned.mode in ("P", "PA") and colours:
@@ -188,56 +186,34 @@ def _by_pillow(data: Buffer, colours: bool, orient: bool) -> NDArray[Any]:
             turned = turned.convert("L")
         elif turned.mode not in ("P", "L", "LA", "RGB", "RGBA", "I", "F") and not turned.mode.startswith("I;16"):
             turned = turned.convert("RGB")
-        pixels = np.array(turned)
-    except MemoryError as error:
-        raise LimitError("the picture did not fit in memory.", code="E_IMAGE_TOO_LARGE") from error
-    except DAMAGE as error:
-        raise DataError(f"the {image.format} picture is damaged: {reason(error)}.", code="E_DECODE") from error
-    return _plain(pixels)
+        return _plain(np.array(turned))
 
 
 def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
-    try:
-        import tifffile
-    except ImportError as error:
-        raise MissingPackageError.of("tifffile", "a TIFF's own numbers", "media") from error
+    tifffile = needed("tifffile", "a TIFF's own numbers", "media")
     logging.getLogger("tifffile").addHandler(logging.NullHandler())  # odd tags are no news of a training loop
-    try:
-        with tifffile.TiffFile(io.BytesIO(data)) as file:
-            if not -1 < page < len(file.pages):
-                raise DataError(f"it has no page {page}: there are {len(file.pages)}.", code="E_DECODE", hint="Pages count from 0.")
-            one = file.pages[page]
-            height, width, bands = one.imagelength, one.imagewidth, one.samplesperpixel
-            check_size(width, height, bands * (one.dtype.itemsize if one.dtype is not None else 1))
-            if one.photometric in _CONVERTED and one.bitspersample == 8 and not page:
-                return _by_pillow(data, colours, orient)
-            if one.imagedepth > 1:
-                raise DataError(f"it is a volume of {one.imagedepth} layers, not a picture.", code="E_DECODE", hint="Read it with Func.")
-            pixels = np.array(one.asarray()).reshape((bands, height, width) if one.planarconfig == 2 else (height, width, bands))
-            pixels = np.moveaxis(pixels, 0, 2) if one.planarconfig == 2 else pixels
-            if colours and one.photometric == _PALETTE and one.colormap is not None:
-                pixels = (np.asarray(one.colormap)[:, pixels[:, :, 0]] >> 8).astype(np.uint8).transpose(1, 2, 0)
-            turn = one.tags.get(274)
-            return _oriented(_plain(pixels), turn.value if orient and turn is not None else 1)
-    except DataError:
-        raise
-    except MemoryError as error:
-        raise LimitError("the TIFF asks for more memory than there is.", code="E_IMAGE_TOO_LARGE") from error
-    except (tifffile.TiffFileError, *DAMAGE) as error:
-        if missing := getattr(error, "name", None) if isinstance(error, ImportError) else None:
-            raise MissingPackageError.of(missing, "a TIFF compressed like this", "media") from error
-        raise DataError(f"the TIFF picture cannot be read: {reason(error)}.", code="E_DECODE") from error
+    with decoding("the TIFF picture", tifffile.TiffFileError), tifffile.TiffFile(io.BytesIO(data)) as file:
+        if not -1 < page < len(file.pages):
+            raise DataError(f"it has no page {page}: there are {len(file.pages)}.", code="E_DECODE", hint="Pages count from 0.")
+        one = file.pages[page]
+        height, width, bands = one.imagelength, one.imagewidth, one.samplesperpixel
+        check_size(width, height, bands * (one.dtype.itemsize if one.dtype is not None else 1))
+        if one.photometric in _CONVERTED and one.bitspersample == 8 and not page:
+            return _by_pillow(data, colours, orient)
+        if one.imagedepth > 1:
+            raise DataError(f"it is a volume of {one.imagedepth} layers, not a picture.", code="E_DECODE", hint="Read it with Func.")
+        pixels = np.array(one.asarray()).reshape((bands, height, width) if one.planarconfig == 2 else (height, width, bands))
+        pixels = np.moveaxis(pixels, 0, 2) if one.planarconfig == 2 else pixels
+        if colours and one.photometric == _PALETTE and one.colormap is not None:
+            pixels = (np.asarray(one.colormap)[:, pixels[:, :, 0]] >> 8).astype(np.uint8).transpose(1, 2, 0)
+        turn = one.tags.get(274)
+        return _oriented(_plain(pixels), turn.value if orient and turn is not None else 1)
 
 
 def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
-    try:
-        import imagecodecs
-    except ImportError as error:
-        raise MissingPackageError.of("imagecodecs", f"a picture of this kind ({codec})", "media") from error
-    try:
+    imagecodecs = needed("imagecodecs", f"a picture of this kind ({codec})", "media")
+    with decoding("the picture"):
         pixels = np.asarray(getattr(imagecodecs, f"{codec}_decode")(bytes(data)))
-    except DAMAGE as error:
-        raise DataError(f"the picture is damaged: {reason(error)}.", code="E_DECODE") from error
     if pixels.ndim > 3:
         pixels = pixels[0]  # the first of an animation
     check_size(pixels.shape[1], pixels.shape[0], pixels[0, 0].nbytes)
@@ -245,10 +221,7 @@ def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
 
 
 def _opened_pdf(data: Buffer) -> Any:
-    try:
-        import pypdfium2
-    except ImportError as error:
-        raise MissingPackageError.of("pypdfium2", "a page of a PDF", "media") from error
+    pypdfium2 = needed("pypdfium2", "a page of a PDF", "media")
     try:
         return pypdfium2.PdfDocument(bytes(data))
     except pypdfium2.PdfiumError as error:
@@ -288,22 +261,17 @@ def _fractions(data: Buffer) -> NDArray[Any]:
 
 def _exr(data: Buffer) -> NDArray[Any]:
     """The colours of an EXR, else its first channel (depth: Z, V, Y). OpenEXR reads from a path alone."""
-    try:
-        import OpenEXR
-    except ImportError as error:
-        raise MissingPackageError.of("OpenEXR", "an EXR picture", "media") from error
+    openexr = needed("OpenEXR", "an EXR picture", "media")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "picture.exr")
         path.write_bytes(data)
-        try:
-            with OpenEXR.File(str(path), header_only=True) as opened:
+        with decoding("the EXR picture"):
+            with openexr.File(str(path), header_only=True) as opened:
                 low, high = opened.header()["dataWindow"]
                 check_size(int(high[0]) - int(low[0]) + 1, int(high[1]) - int(low[1]) + 1, 16)
-            with OpenEXR.File(str(path)) as opened:
+            with openexr.File(str(path)) as opened:
                 channels = opened.channels()
                 pixels = channels[min(channels, key=lambda name: (name.rpartition(".")[2] not in ("RGBA", "RGB"), name))].pixels
-        except DAMAGE as error:
-            raise DataError(f"the EXR picture cannot be read: {reason(error)}.", code="E_DECODE") from error
     return _plain(np.asarray(pixels, np.float32))
 
 

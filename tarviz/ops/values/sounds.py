@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.config import options
-from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tarviz.model.errors import DataError, LimitError, needed
 from tarviz.model.types import Buffer
 from tarviz.ops.values.av_files import av_file
 
@@ -42,7 +42,7 @@ def decode_sound(data: Buffer, *, rate: int | None = None, mono: bool = False, s
     Errors: `E_MISSING_PACKAGE`, `E_DECODE`, `E_LIMIT` for more than the option `max_member_bytes`.
     """
     heard = _by_soundfile(data, start, seconds) or _by_av(data, start, seconds)
-    samples = heard.samples.mean(axis=1, keepdims=True, dtype=np.float32) if mono and heard.samples.shape[1] > 1 else heard.samples
+    samples = heard.samples.mean(axis=1, keepdims=True, dtype=np.float32) if mono else heard.samples
     return resample(replace(heard, samples=samples), rate)
 
 
@@ -50,10 +50,7 @@ def resample(heard: Heard, rate: int | None) -> Heard:
     """The sound at `rate` samples a second; None leaves it. `E_MISSING_PACKAGE` without soxr (extra `media`)."""
     if rate is None or rate == heard.rate:
         return heard
-    try:
-        import soxr
-    except ImportError as error:
-        raise MissingPackageError.of("soxr", "another sample rate", "media") from error
+    soxr = needed("soxr", "another sample rate", "media")
     samples = np.ascontiguousarray(soxr.resample(heard.samples, heard.rate, rate), np.float32)
     return replace(heard, samples=samples, rate=rate)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import io
 import tomllib
 from collections.abc import Callable
@@ -12,7 +11,7 @@ import numpy as np
 
 from tarviz.formats.tenbin import decode_buffer
 from tarviz.model.config import options
-from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tarviz.model.errors import DataError, LimitError, MissingPackageError, needed
 from tarviz.model.types import Buffer
 from tarviz.ops.values.clouds import decode_pcd, decode_ply, decode_xyz
 from tarviz.ops.values.volumes import decode_dicom, decode_nifti
@@ -21,14 +20,15 @@ _DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, Runtim
 
 
 class Reader(NamedTuple):
-    """How a kind is read: its endings, how, and the library that has to be there: module, package, extra, its own kind of error."""
+    """How a kind is read: its endings, how, and the library that has to be there: module, extra, its own kind of error, and the package
+    where that is called otherwise."""
 
     endings: tuple[str, ...]
     read: Callable[[bytes], Any]
     module: str = ""
-    package: str = ""
     extra: str | None = None
     error: str = ""
+    package: str = ""
 
 
 def decode_structured(kind: str, data: Buffer) -> Any:
@@ -39,10 +39,7 @@ def decode_structured(kind: str, data: Buffer) -> Any:
     reader = READERS[kind]
     damage: tuple[type[BaseException], ...] = _DAMAGE
     if reader.module:
-        try:
-            module = importlib.import_module(reader.module)
-        except ImportError as error:
-            raise MissingPackageError.of(reader.package, f"a field of {kind}", reader.extra) from error
+        module = needed(reader.module, f"a field of {kind}", reader.extra, package=reader.package)
         damage = (*_DAMAGE, getattr(module, reader.error)) if reader.error else _DAMAGE
     try:
         return reader.read(bytes(data))
@@ -120,19 +117,19 @@ def _arrow(data: bytes) -> Any:
 
 
 READERS: dict[str, Reader] = {
-    "msgpack": Reader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "msgpack", "media", "UnpackException"),
-    "cbor": Reader(("cbor",), _cbor, "cbor2", "cbor2", "media", "CBORError"),
+    "msgpack": Reader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "media", "UnpackException"),
+    "cbor": Reader(("cbor",), _cbor, "cbor2", "media", "CBORError"),
     "ten": Reader(("ten", "tb"), decode_buffer),
     "ply": Reader(("ply",), decode_ply),
     "pcd": Reader(("pcd",), decode_pcd),
     "xyz": Reader(("xyz",), decode_xyz),
-    "dicom": Reader(("dcm", "dicom"), decode_dicom, "pydicom", "pydicom", "medical"),
-    "nifti": Reader(("nii",), decode_nifti, "nibabel", "nibabel", "medical"),
-    "safetensors": Reader(("safetensors",), _safetensors, "safetensors", "safetensors", "media", "SafetensorError"),
-    "yaml": Reader(("yaml", "yml"), _yaml, "yaml", "pyyaml", "media", "YAMLError"),
+    "dicom": Reader(("dcm", "dicom"), decode_dicom, "pydicom", "medical"),
+    "nifti": Reader(("nii",), decode_nifti, "nibabel", "medical"),
+    "safetensors": Reader(("safetensors",), _safetensors, "safetensors", "media", "SafetensorError"),
+    "yaml": Reader(("yaml", "yml"), _yaml, "yaml", "media", "YAMLError", "pyyaml"),
     "toml": Reader(("toml",), _toml),
-    "csv": Reader(("csv",), _csv, "pyarrow", "pyarrow", "table", "ArrowException"),
-    "tsv": Reader(("tsv",), lambda data: _csv(data, "\t"), "pyarrow", "pyarrow", "table", "ArrowException"),
-    "parquet": Reader(("parquet", "pq"), _parquet, "pyarrow", "pyarrow", "table", "ArrowException"),
-    "arrow": Reader(("arrow", "feather", "ipc"), _arrow, "pyarrow", "pyarrow", "table", "ArrowException"),
+    "csv": Reader(("csv",), _csv, "pyarrow", "table", "ArrowException"),
+    "tsv": Reader(("tsv",), lambda data: _csv(data, "\t"), "pyarrow", "table", "ArrowException"),
+    "parquet": Reader(("parquet", "pq"), _parquet, "pyarrow", "table", "ArrowException"),
+    "arrow": Reader(("arrow", "feather", "ipc"), _arrow, "pyarrow", "table", "ArrowException"),
 }

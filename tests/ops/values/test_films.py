@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from functools import lru_cache
 from typing import Any
 
@@ -24,7 +25,7 @@ FORMS = {"mp4": "libx264", "webm": "libvpx", "matroska": "libx264", "avi": "mpeg
 def film(form: str = "mp4", frames: int = 50, rate: int = 10, size: tuple[int, int] = (48, 64), live: str = "0") -> bytes:
     file = io.BytesIO()
     with av.open(file, "w", format=form, options={"live": "1"} if live == "1" else {}) as out:
-        stream = out.add_stream(FORMS[form], rate=rate)
+        stream = out.add_stream(FORMS.get(form, "libx264"), rate=rate)
         stream.height, stream.width = size
         stream.pix_fmt, stream.gop_size = "yuv420p", 12
         for at in range(frames):
@@ -161,9 +162,12 @@ class TestCut:
     def test_they_are_those_on_the_screen_then(self, cut: Cut, expected: list[int]) -> None:
         assert expected == cut.thinned(self.TIMES, 1.0)
 
-    def test_of_a_film_of_unknown_length_they_are_counted(self) -> None:
-        assert Cut(frames=2).times(None) is Cut(every=2).times(5) is Cut().times(5) is None
+    def test_they_are_told_by_times_where_so_many_are_asked_for(self) -> None:
+        assert [True, True, False, False, False] == [
+            cut.timed for cut in (Cut(frames=2), Cut(fps=2), Cut(every=2), Cut(), Cut(frames=2, every=2))
+        ]
         assert [0, 0.5, 1] == Cut(fps=2).times(1.5)
+        assert [3] == Cut(fps=2, start=3).times(1.5)
 
 
 class TestOddFilms:
@@ -175,6 +179,32 @@ class TestOddFilms:
         np.testing.assert_array_equal(whole[[2, 7, 12, 17]], decode_film(data, Cut(frames=4)))
         np.testing.assert_array_equal(whole[[0, 5, 10, 15]], decode_film(data, Cut(fps=2)))
         np.testing.assert_array_equal(whole[[3, 4, 5]], decode_film(data, Cut(start=0.3, seconds=0.3)))
+
+    def test_one_that_does_not_say_how_long_it_is_is_measured_by_its_frames(self) -> None:
+        data = film("matroska", 1, live="1")
+
+        assert 3 == len(decode_film(data, Cut(frames=3)))  # the same, for a second
+        assert 2 == len(decode_film(data, Cut(fps=2)))
+        assert 1 == len(decode_film(data, Cut(every=1)))
+
+    @pytest.mark.parametrize(
+        ("matrix", "clockwise"), [((0, 1, -1, 0), 1), ((-1, 0, 0, -1), 2), ((0, -1, 1, 0), 3)], ids=["90", "180", "270"]
+    )
+    def test_one_that_was_taken_sideways_stands_upright(self, matrix: tuple[int, ...], clockwise: int) -> None:
+        """The matrix in the header of an MP4's track (ISO/IEC 14496-12 §8.3.2)."""
+        data = bytearray(film(frames=3))
+        a, b, c, d = (n << 16 for n in matrix)
+        at = data.index(b"tkhd") + 4 + 40
+        data[at : at + 36] = struct.pack(">9i", a, b, 0, c, d, 0, 0, 0, 1 << 30)
+        expected = np.rot90(decoded(film(frames=3))[0], -clockwise, axes=(1, 2))
+
+        np.testing.assert_array_equal(expected, decode_film(bytes(data), WHOLE))
+        assert (3, *(side // 2 for side in expected.shape[1:3]), 3) == decode_film(bytes(data), WHOLE, least=(24, 24)).shape
+
+    def test_a_rate_that_nobody_says_is_none(self) -> None:
+        found = film_facts(film("mpegts", 1))
+
+        assert (0.0, "h264") == (found.rate, found.codec)
 
     def test_what_its_header_says(self) -> None:
         assert FilmFacts(64, 48, 5.0, 10.0, "h264") == film_facts(film())

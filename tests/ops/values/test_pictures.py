@@ -13,7 +13,18 @@ from PIL import Image
 
 from tarviz.model.errors import DataError, LimitError
 from tarviz.ops.values import pictures
-from tarviz.ops.values.pictures import MAX_BYTES, MAX_PIXELS, check_size, decode_image, open_picture, reason, reduction
+from tarviz.ops.values.pictures import (
+    MAX_BYTES,
+    MAX_PIXELS,
+    check_size,
+    decode_colours,
+    decode_image,
+    decode_in_place,
+    decoding,
+    open_picture,
+    reason,
+    reduction,
+)
 from tarviz.ops.values.raster import decode_picture
 from tests import memory
 
@@ -100,7 +111,7 @@ class TestChannels:
     def test_so_it_is_without_the_fast_library(self, monkeypatch: pytest.MonkeyPatch) -> None:
         data = saved(Image.fromarray(COLOURS), "JPEG", quality=95)
         expected = [decode_picture(data, channels=channels) for channels in (1, 3)]
-        monkeypatch.setattr(pictures, "_fast_jpeg", lambda: None)
+        monkeypatch.setattr(pictures, "_simplejpeg", lambda: None)
 
         for channels, pixels in zip((1, 3), expected, strict=True):
             np.testing.assert_array_equal(pixels, decode_picture(data, channels=channels))
@@ -111,6 +122,99 @@ class TestChannels:
             np.testing.assert_array_equal(decode_picture(data), np.asarray(decode_image(data)))
 
 
+class TestFastJpegs:
+    """Those that simplejpeg decodes, beside Pillow."""
+
+    EXIF = Image.Exif()
+    EXIF[0x0112] = 6
+
+    @pytest.mark.parametrize("mode", ["L", "RGB", "CMYK"])
+    @pytest.mark.parametrize("channels", [0, 1, 3, 4])
+    def test_the_pixels_are_those_of_pillow(self, mode: str, channels: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("simplejpeg", reason="simplejpeg is in the extra `fast`")
+        data = saved(Image.fromarray(COLOURS).convert(mode), "JPEG", exif=self.EXIF)
+        asked = [{"orient": orient, "least": least} for orient in (False, True) for least in (None, (7, 9))]
+        found = [decode_colours(data, channels, **options) for options in asked]
+        monkeypatch.setattr(pictures, "_simplejpeg", lambda: None)
+
+        for options, pixels in zip(asked, found, strict=True):
+            np.testing.assert_array_equal(decode_colours(data, channels, **options), pixels)
+
+    def test_colours_and_greys_as_they_lie_are_its_part(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        simplejpeg = pytest.importorskip("simplejpeg", reason="simplejpeg is in the extra `fast`")
+        decoded: list[str] = []
+        decode = simplejpeg.decode_jpeg
+        monkeypatch.setattr(simplejpeg, "decode_jpeg", lambda data, space, **more: (decoded.append(space), decode(data, space, **more))[1])
+        seen = {}
+        for mode, form in (("L", "JPEG"), ("RGB", "JPEG"), ("CMYK", "JPEG"), ("RGB", "PNG")):
+            data = saved(Image.fromarray(COLOURS).convert(mode), form)
+            for channels in (0, 1, 3, 4):
+                decoded.clear()
+                decode_colours(data, channels)
+                seen[mode, form, channels] = list(decoded)
+                decode_colours(data, channels, orient=True)
+                assert seen[mode, form, channels] == decoded  # what is turned is not
+
+        assert {
+            ("L", "JPEG", 0): ["GRAY"],
+            ("L", "JPEG", 1): ["GRAY"],
+            ("L", "JPEG", 3): ["RGB"],
+            ("RGB", "JPEG", 0): ["RGB"],
+            ("RGB", "JPEG", 1): ["GRAY"],
+            ("RGB", "JPEG", 3): ["RGB"],
+        } == {case: spaces for case, spaces in seen.items() if spaces}
+
+    @pytest.mark.parametrize(("least", "sides"), [(None, (30, 40)), ((15, 20), (15, 20)), ((7, 10), (8, 10))])
+    def test_it_may_decode_into_memory_that_is_there(self, least: tuple[int, int] | None, sides: tuple[int, int]) -> None:
+        pytest.importorskip("simplejpeg", reason="simplejpeg is in the extra `fast`")
+        given: list[Any] = []
+
+        def room(height: int, width: int) -> Any:
+            given.append(np.zeros((height * width * 4), np.uint8))
+            return given[-1]
+
+        data = saved(Image.fromarray(COLOURS), "JPEG")
+        pixels = decode_in_place(data, least, room)
+
+        assert pixels is not None
+        assert (*sides, 4) == pixels.shape
+        assert np.shares_memory(pixels, given[0])
+        np.testing.assert_array_equal(decode_colours(data, 3, least=least), pixels[:, :, :3])
+        assert decode_in_place(saved(Image.fromarray(COLOURS), "PNG"), None, room) is None
+        assert decode_in_place(data[:100], None, room) is None
+
+    def test_one_that_is_too_large_is_left_to_nobody(self) -> None:
+        data = bytearray(saved(Image.fromarray(COLOURS), "JPEG"))
+        at = data.index(b"\xff\xc0") + 5
+        data[at : at + 4] = struct.pack(">HH", 60_000, 60_000)
+
+        with pytest.raises(LimitError, match="60000 x 60000 pixels"):
+            decode_colours(bytes(data), 3)
+
+
+class TestDecoding:
+    @pytest.mark.parametrize(
+        ("raised", "code", "said"),
+        [
+            (ValueError("bad. "), "E_DECODE", "the page is damaged: bad."),
+            (KeyError(), "E_DECODE", "the page is damaged: KeyError."),
+            (MemoryError(), "E_IMAGE_TOO_LARGE", "the page does not fit in memory."),
+            (DataError("own.", code="E_NOT_SHOWN"), "E_NOT_SHOWN", "own."),
+            (LimitError("own."), "E_LIMIT", "own."),
+            (ImportError("none"), "E_DECODE", "the page is damaged: none."),
+        ],
+    )
+    def test_what_a_library_raises_is_said_in_one_way(self, raised: Exception, code: str, said: str) -> None:
+        with pytest.raises(DataError) as caught, decoding("the page", ImportError):
+            raise raised
+
+        assert (code, said) == (caught.value.code, caught.value.message)
+
+    def test_other_errors_go_on(self) -> None:
+        with pytest.raises(ImportError), decoding("the page"):
+            raise ImportError("none")
+
+
 class TestExif:
     def test_a_picture_is_turned_only_where_it_is_asked_for(self) -> None:
         exif = Image.Exif()
@@ -118,6 +222,7 @@ class TestExif:
         data = saved(Image.fromarray(COLOURS), "JPEG", exif=exif)
 
         assert [(30, 40, 3), (40, 30, 3)] == [decode_picture(data, orient=orient).shape for orient in (False, True)]
+        assert (30, 40, 3) == decode_picture(data).shape == decode_picture(data, dtype="uint8").shape
 
 
 class TestLeast:

@@ -117,6 +117,14 @@ class TestTiff:
             with pytest.raises(DataError):
                 decode_picture(data[:length], channels=0)
 
+    @pytest.mark.parametrize(("photometric", "bands"), [("cielab", 3), ("ycbcr", 3), ("separated", 4)])
+    def test_colours_of_another_kind_are_those_that_pillow_makes_of_them(self, photometric: str, bands: int) -> None:
+        data = tiff(RANDOM.integers(0, 256, (9, 7, bands), np.uint8), photometric=photometric)
+        expected = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"))
+
+        for channels in (0, 3):
+            np.testing.assert_array_equal(expected, decode_picture(data, channels=channels))
+
 
 class TestOthers:
     @pytest.mark.parametrize("bands", [1, 3])

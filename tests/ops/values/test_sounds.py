@@ -147,6 +147,34 @@ class TestLimits:
         with pytest.raises(LimitError):
             decode_sound(film_sound("aac", "ipod"))
 
+    def test_no_more_than_the_part_is_decoded(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        data = film_sound("aac", "ipod")
+        import av
+
+        frames: list[int] = []
+        own = av.AudioResampler(format="fltp")
+
+        class Counted:
+            def __init__(self, format: str) -> None:
+                assert "fltp" == format
+
+            def resample(self, frame: Any) -> Any:
+                frames.append(frame.samples)
+                return own.resample(frame)
+
+        monkeypatch.setattr(av, "AudioResampler", Counted)
+
+        assert 1600 == len(decode_sound(data, seconds=0.1).samples)
+        assert 1600 <= sum(frames) < 1600 + 1024
+
+    def test_of_a_part_by_av_what_it_keeps_is_counted(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        data = film_sound("aac", "ipod")
+        monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", str(3200 * 2 * 4))
+
+        assert (3200, 2) == decode_sound(data, start=0.3, seconds=0.2).samples.shape
+        with pytest.raises(LimitError, match="samples of 2 channels"):
+            decode_sound(data, start=0.3, seconds=0.3)
+
     def test_a_part_ends_with_the_sound(self) -> None:
         data = sound("FLAC")
 
