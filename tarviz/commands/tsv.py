@@ -15,7 +15,7 @@ from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Mapped, MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_options
-from tarviz.model.errors import DataError, UsageError, redact, safe
+from tarviz.model.errors import DataError, Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
 from tarviz.outputs.inputs import Inputs
@@ -75,9 +75,9 @@ def tsv(
 ) -> Tabulated:
     r"""Writes a table with a row for each record: its key, then the fields of the list (`"cls txt;caption"`, `"size:meta.txt"`).
 
-    `__shard__` and `__index__` are fields too. A field that is missing is not an error: TSV has `\N`, CSV nothing, JSON null. TSV is a line
-    a record; tabs, line ends, backslashes, control characters and bytes that are not UTF-8 are escaped, and `tsv.parse(text)` gives the
-    bytes back. Payloads that no column asks for are not read where the shard is a plain file.
+    `__shard__` and `__index__` are fields too. A field that is missing is not an error (TSV has `\N`, CSV nothing, JSON null), and one that
+    no record has is warned of. TSV is a line a record; tabs, line ends, backslashes, control characters and bytes that are not UTF-8 are
+    escaped, and `tsv.parse(text)` gives the bytes back. Payloads that no column asks for are not read where the shard is a plain file.
 
     An output with a counter (`x-{}.tsv`) makes a table of each shard by itself, `jobs` at a time, on the engine (`"local"`, `"ray"`) at
     `address`; `resume` keeps outputs that their manifest proves.
@@ -93,6 +93,7 @@ def tsv(
     targets = opened(urls, files)
     Inputs(targets).refuse(fspath(output))
     result = Tabulated([], ReadReport(), 0, fspath(output), tuple(titles))
+    lacking = {";".join(pick.exts) for pick in chosen}
     with (
         verb_base.silent_warnings(),
         _sink(fspath(output), format) as sink,
@@ -101,7 +102,7 @@ def tsv(
     ):
         held = bytearray(writer.head() if header or format == "parquet" else b"")
         for batch in batches:
-            for row in _rows(batch, chosen, writer, options.on_error == "skip", result):
+            for row in _rows(batch, chosen, writer, options.on_error == "skip", result, lacking):
                 held += row
                 if len(held) > _FLUSH:
                     sink.write(bytes(held))
@@ -109,17 +110,22 @@ def tsv(
             bar.add(len(batch))
             del batch
         sink.write(bytes(held) + writer.end())
+    for name in sorted(lacking) if result.rows else ():
+        result.report.add(Fault("W_NO_COLUMN", f"no record has a field {safe(name)}: its column is empty."))
     return result
 
 
 def _rows(
-    batch: Batch, chosen: Sequence[field_selection.Pick], writer: table_formats.Writer, skip: bool, result: Tabulated
+    batch: Batch, chosen: Sequence[field_selection.Pick], writer: table_formats.Writer, skip: bool, result: Tabulated, lacking: set[str]
 ) -> Iterator[bytes]:
+    """The rows of a batch; `lacking` loses the fields that one of its records has."""
     block = batch.block
     for record in range(len(batch)):
         fields = batch.fields(record)
         facts = {"__key__": block.keys[record], "__shard__": to_bytes(redact(block.shard)), "__index__": b"%d" % (block.first + record)}
         cells = [facts[pick.exts[0]] if pick.exts[0] in facts else _payload(batch, pick.row(fields)) for pick in chosen]
+        if lacking:
+            lacking.difference_update(";".join(pick.exts) for pick, cell in zip(chosen, cells, strict=True) if cell is not None)
         try:
             yield writer.row(cells)
             result.rows += 1

@@ -61,12 +61,12 @@ _ONE_KIND = ("picture", "sound", "film")
 
 
 def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
-    """The error for a field that is not there, naming what is and the nearest name."""
+    """The error for a field that is not there, naming what is (of a record whose other fields are not read: of those that are)."""
     names = names_of(there)
     close = difflib.get_close_matches(ext, names, 1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
-    has = f"has the fields {', '.join(names)}" if names else "has no fields"
-    return SchemaError(f"{what} expects a field {ext!r}; the record {has}.{meant}", details={"field": ext}, hint=another_name(ext, names))
+    text = f"{what} expects a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}"
+    return SchemaError(text, details={"field": ext}, hint=another_name(ext, names))
 
 
 def another_name(ext: str, there: Iterable[str]) -> str | None:

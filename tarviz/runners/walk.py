@@ -228,6 +228,8 @@ def placed(error: TarvizError, origin: Record | None) -> TarvizError:
     field = str(error.details.get("field"))
     if origin is not None and field not in origin and isinstance(error, SchemaError):
         error.at(hint=another_name(field, origin))
+        if "field" in error.details:  # what is said to be there are the fields that are read
+            error.at(hint=f"The record has {', '.join(origin) or 'no fields'}.")
     if origin is not None and field in origin:
         member = origin.members[list(origin).index(field)]
         error.at(member=member.name, offset=member.header_offset)

@@ -419,9 +419,13 @@ class Table:
         read = sql.relations(asked.tree) if asked else {"records"}
         if name.startswith("objects.") and "objects" not in read:
             return f"Write any_object({name.partition('.')[2]} = …)."
+        near = self.nearest(name) if "records" in read else []
+        if name in near:
+            each = ".".join(map(sql.quoted_name, name.split(".")))
+            return f"It is a path: write it without quotes, or with quotes around each name, {each}."
         others = {each: sql.COLUMNS[each] for each in sorted(read & {*sql.COLUMNS})}
-        close = [near for each in others.values() for near in difflib.get_close_matches(name.rpartition(".")[2], each, 1)]
-        close += self.nearest(name) if "records" in read else []
+        close = [one for each in others.values() for one in difflib.get_close_matches(name.rpartition(".")[2], each, 1)]
+        close += near
         hint = [f"Nearest: {', '.join(dict.fromkeys(close))}."] if close else []
         if not close and "records" in read:
             hint = [f"There are {', '.join(self.possible)}."]

@@ -163,6 +163,8 @@ def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]
             line = line.removesuffix("\r")
             if line:
                 cells = line.split("\t")
+                if number == 1:
+                    _one_column(cells, url)
                 yield number, cells if number == 1 else [table_formats.unescape(cell) for cell in cells]
         return
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
@@ -170,9 +172,19 @@ def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]
     try:
         for at, row in enumerate(reader):
             if row:
+                if at == 0:
+                    _one_column(row, url)
                 yield reader.line_num, row if at == 0 else [to_bytes(cell) if cell else None for cell in row]
     except csv.Error as error:
         raise UsageError(f"line {reader.line_num} of the plan cannot be read: {error}.", shard=url) from error
+
+
+def _one_column(titles: list[str], url: str) -> None:
+    """`UsageError` for a header that is not cut where its cells end: spreadsheets write semicolons where the comma is for decimals."""
+    if len(titles) == 1 and (mark := re.search(r"[;,|\t]", titles[0])):
+        written = mark[0].replace("\t", "\\t")
+        text = f"the plan's header is one title, {safe(titles[0])[:_TITLES]!r}."
+        raise UsageError(text, shard=url, hint=f"-d '{written}' says what stands between the cells.")
 
 
 def _found(base: str, name: str) -> str:

@@ -148,7 +148,7 @@ class TestNames:
         assert "--as @jpg=txt takes the files" in str(result.report.warnings[0])
 
     def test_a_plan_without_rows_is_warned_of(self, plan: Any, out: Path):
-        assert {"W_EMPTY": 1} == create(plan("txt,cls\n"), out).report.counts()
+        assert {"W_EMPTY": 1} == create(plan("txt\tcls\n"), out).report.counts()
 
     @pytest.mark.parametrize(("name", "match"), [("a.xlsx", "CSV, TSV or Parquet"), ("a.jsonl", "CSV, TSV"), ("a.parquet", "no Parquet")])
     def test_what_is_no_plan_is_refused(self, plan: Any, out: Path, name: str, match: str):

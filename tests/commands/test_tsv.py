@@ -97,6 +97,12 @@ class TestTsv:
 
         assert "train/n00000000\ntrain/n00000001\n" == out.read_text()
 
+    def test_a_field_that_no_record_has_is_warned_of(self, make: Make, out: Path):
+        result = tsv(make([("a", {"cls": b"1"}), ("b", {"txt": b"x"})]), out, fields="cls,txt class:cls txt png;jpg")
+
+        assert (2, 1, {"W_NO_COLUMN": 2}) == (result.rows, result.exit_code, result.report.counts())
+        assert ["cls,txt", "png;jpg"] == [fault.message.split()[5].rstrip(":") for fault in result.report.warnings]
+
     def test_count(self, make: Make, out: Path):
         a = make(numbered(20))
         a.write_bytes(a.read_bytes()[:9000])

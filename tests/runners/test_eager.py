@@ -265,10 +265,18 @@ class TestErrors:
 
     def test_a_missing_field_is_an_error_with_its_record(self, tmp_path: Path) -> None:
         url = shard(tmp_path / "a.tar", {"a": {"cls": b"1", "txt": b""}, "b": {"txt": b""}})
-        with pytest.raises(SchemaError, match="expects a field 'cls'; the record has the fields txt") as caught:
+        with pytest.raises(SchemaError, match="expects a field 'cls'; there are txt") as caught:
             list(Pipeline(url, "decode(cls)"))
 
         assert "b" == caught.value.key
+
+    def test_a_field_that_is_not_there_is_told_from_one_that_is_not_read(self, tmp_path: Path) -> None:
+        url = shard(tmp_path / "a.tar", {"a": {"cls": b"1", "txt": b"", "json": b"{}"}})
+
+        for chain, select in (("decode(npy)", "npy"), ("decode(cls)", ("cls", "npy"))):
+            with pytest.raises(SchemaError, match=r"a field 'npy'; there (are none|are cls)\.") as caught:
+                list(Pipeline(url, chain, select=select))
+            assert "The record has cls, txt, json." == caught.value.hint
 
     @pytest.mark.filterwarnings("ignore:W_DROPPED:tarviz.model.errors.TarvizWarning")
     def test_damage_of_the_tar_is_raised_or_skipped(self, tmp_path: Path) -> None:

@@ -195,6 +195,7 @@ SAID = [
     ("sql", "select [key, json.s] from records", "a text and an object do not go together"),
     ("sql", "select key from records a, records b", r"key is in two of the tables\. Hint: Write of which: a\.key"),
     ("sql", "select n * 9223372036854775807 * 99 from records", "a number is out of range"),
+    ("sql", 'select "json.s" from records', r"there is no column json\.s\. Hint: It is a path: .* around each name, \"json\"\.\"s\"\."),
     ("sql", "select a.key from records a join records b using (nope)", "there is no column nope"),
     ("sql", "select nope.key from records", r"there is no table nope\. Hint: Ask FROM records"),
 ]

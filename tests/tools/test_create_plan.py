@@ -130,6 +130,17 @@ class TestPlan:
             create(place, out)
         assert not out.exists()
 
+    @pytest.mark.parametrize(
+        ("name", "text", "mark"),
+        [("a.csv", "cls;txt\n1;0,5\n", ";"), ("a.csv", "cls\ttxt\n1\tx\n", "\\t"), ("a.tsv", "cls,txt\n1,x\n", ",")],
+    )
+    def test_a_header_that_is_not_cut_says_what_stands_between_cells(self, plan: Any, out: Path, name: str, text: str, mark: str):
+        with pytest.raises(UsageError, match="header is one title") as caught:
+            create(plan(text, name), out)
+        assert f"-d '{mark}' says what stands between the cells." == caught.value.hint
+
+        assert 1 == create(plan(text, name), out, delimiter=mark).records
+
     def test_a_csv_that_cannot_be_read(self, plan: Any, out: Path):
         with pytest.raises(UsageError, match="line 2"):
             create(plan('cls\n"a" b\n', "plan.csv"), out)

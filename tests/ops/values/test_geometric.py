@@ -184,7 +184,7 @@ def test_what_is_carried_has_to_be_there() -> None:
     op = Flip("jpg", carry=("json", "seg.png"))
     schema = Schema(jpg=Feature("uint8", (4, 6, 3)), json=Feature("bytes"))
 
-    with pytest.raises(SchemaError, match=r"expects a field 'seg\.png'; the record has the fields jpg, json"):
+    with pytest.raises(SchemaError, match=r"expects a field 'seg\.png'; there are jpg, json"):
         op.run_schema(schema)
     assert {"jpg", "json", "seg.png"} == op.needs(frozenset({"jpg"})) == op.named
     assert ("jpg", "json", "seg.png") == op.touched(schema)
