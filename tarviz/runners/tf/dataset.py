@@ -8,11 +8,12 @@ from typing import Any
 
 import tensorflow as tf
 
-from tarviz.model.errors import TarvizError, UsageError
+from tarviz.model.errors import SchemaError, TarvizError, UsageError
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_numbers
 from tarviz.runners.plans import State
 from tarviz.runners.tf.source import PipelineSource
+from tarviz.runners.tf.steps import VARIES
 
 
 class GraphRecords(tf.data.Dataset):  # type: ignore[misc]
@@ -109,6 +110,7 @@ def _iterator() -> Any:
             super().__init__(dataset)
             self._source = dataset._source
             self._steps = dataset._source.ask()
+            self._batched = dataset._batch is not None
 
         def __next__(self) -> Any:
             try:
@@ -122,6 +124,9 @@ def _iterator() -> Any:
                     raise found from error
                 if found is not None and not isinstance(found, Exception):
                     raise found from error
+                if found is None and self._batched and isinstance(error, tf.errors.InvalidArgumentError):
+                    said = error.message.rpartition("}} ")[2].partition(" [Op:")[0]
+                    raise SchemaError(f"records do not fit into one batch. {said}", hint=f"resize or crop to one size. {VARIES}") from error
                 raise
 
         @property

@@ -8,10 +8,11 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tarviz
-from tarviz.model.errors import ChangedError, UsageError
+from tarviz.model.errors import ChangedError, SchemaError, UsageError
 from tarviz.pipeline import Pipeline
 from tests.runners.test_resume import counted
 
@@ -135,3 +136,14 @@ def test_no_other_shard_is_gone_on_with(tmp_path: Path) -> None:
 
     with pytest.raises(ChangedError, match=r"n-1\.tar"):
         pipeline.tf().load_state_dict(state)
+
+
+def test_a_batch_of_unequal_sizes_says_what_makes_one(tmp_path: Path) -> None:
+    with tarviz.writer(tmp_path / "a.tar") as out:
+        for number, side in enumerate((8, 8, 9)):
+            out.write(str(number), {"jpg": np.zeros((side, 16, 3), np.uint8)})
+    dataset = Pipeline(tmp_path / "a.tar", "decode(jpg)").tf(batch=3)
+
+    with pytest.raises(SchemaError, match=r"do not fit into one batch\. .*\[8,16,3\].*\[9,16,3\]") as caught:
+        list(dataset)
+    assert "pad=True fills them up" in str(caught.value.hint)
