@@ -16,6 +16,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.model.wording import plural
 from tarviz.outputs.piped import is_command
 from tarviz.read.spans import Batch
 from tarviz.read.stream import ReadReport
@@ -123,7 +124,7 @@ class Tar:
     __repr__ = redacted_repr
 
     def __str__(self) -> str:
-        records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
+        records = plural(self.records, "record")
         return f"{redact(safe(self.url))}: {records}, {format_size(self.bytes)}"
 
 
@@ -173,7 +174,7 @@ class Made(verb_base.Result):
                 yield f"… {len(faults) - MAX_FAULTS} more"
         if self.report.skipped:
             count = len(self.report.skipped)
-            yield f"{count:,} fault{'' if count == 1 else 's'} left out."
+            yield f"{plural(count, 'fault')} left out."
 
     def __str__(self) -> str:
         return "\n".join([*self.summary(), *self._faults()])

@@ -21,6 +21,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, MissingPackageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.model.wording import plural
 from tarviz.outputs.names import Exists, refuse_existing
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import shards
@@ -93,7 +94,7 @@ def card(
         raise DataError("the shard is damaged.", shard=damaged[0].url, hint="tarviz verify names the byte.")
     named = {url: os.path.relpath(stores.local_path(url), folder or ".") if stores.is_local(url) else redact(url) for url in targets}
     name = name or os.path.basename(os.path.dirname(os.path.abspath(targets[0]))) or "data"
-    about = f"{listing.records:,} records in {len(targets):,} tar shards, with the fields {', '.join(listing.fields)}."
+    about = f"{plural(listing.records, 'record')} in {plural(len(targets), 'tar shard')}, with the fields {', '.join(listing.fields)}."
     made = Card("", croissant.metadata(name, about, _summed(named), list(listing.fields)), listing.records)
     made.warnings = [fault_of(each, shard.url) for shard in listing.shards for each in shard.warnings]
     with verb_base.silent_warnings():
@@ -196,7 +197,7 @@ def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
         wide = max(map(len, labels))
         bars = (f"{label:{wide}}  {'█' * -(-bar.all * _WIDE // most)} {bar.all:,}" for label, bar in zip(labels, facet.bars, strict=True))
         values = f"{facet.all.distinct:,} value{'' if facet.all.distinct == 1 else 's'}"
-        yield f"`{safe(column)}`: {values}, {facet.all.missing:,} records without\n\n```\n" + "\n".join(bars) + "\n```"
+        yield f"`{safe(column)}`: {values}, {plural(facet.all.missing, 'record')} without\n\n```\n" + "\n".join(bars) + "\n```"
 
 
 @verb_base.verb("card", example=["tarviz card data/ -o data/README.md", "tarviz card --replace --name digits 'train-*.tar' -o README.md"])

@@ -20,6 +20,7 @@ from tarviz.formats.tar_header import TAR_END, tar_header
 from tarviz.model.config import parse_size
 from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
+from tarviz.model.wording import plural
 from tarviz.outputs import Names
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.output import size_of
@@ -47,7 +48,7 @@ class Created(Made):
     def summary(self) -> Iterator[str]:
         yield from super().summary()
         if self.labels:
-            yield f"{len(self.labels)} classes"
+            yield plural(len(self.labels), "class")
         yield from self.names
         yield from (f"see {place}" for place in self.beside)
 

@@ -18,6 +18,7 @@ from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_opti
 from tarviz.model.errors import DataError, Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
+from tarviz.model.wording import plural
 from tarviz.outputs.inputs import Inputs
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
@@ -49,7 +50,7 @@ class Tabulated(Made):
         return self.output == "-"
 
     def summary(self) -> Iterator[str]:
-        rows = f"{self.rows:,} row{'' if self.rows == 1 else 's'}"
+        rows = plural(self.rows, "row")
         yield f"{redact(safe(self.output))}: {rows}, {' '.join(map(safe, self.columns))}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Block
+from tarviz.model.wording import plural
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen, numbers
@@ -324,7 +325,7 @@ def _counted(whole: list[Piece], options: ReadOptions) -> list[int]:
 def _ranges(whole: list[Piece], options: ReadOptions, reader: Reader, begin: float) -> list[Piece]:
     """A rank's range of the records, where there are fewer shards than ranks; that of the first begins at this part of all of them."""
     counts = lengths(whole, options)
-    what = f"{len(whole)} shard{'' if len(whole) == 1 else 's'} cannot be shared out among {reader.world} ranks"
+    what = f"{plural(len(whole), 'shard')} cannot be shared out among {reader.world} ranks"
     if counts is None:
         raise UsageError(
             f"{what}: {_without(len(whole), reader.world)} without a shard.",

@@ -11,6 +11,7 @@ import time
 from dataclasses import KW_ONLY, dataclass
 
 from tarviz.model.errors import StoreError, redact
+from tarviz.model.wording import plural
 
 _log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ class Attempts:
         runs = [(reason, len(list(run))) for reason, run in itertools.groupby(reasons)]
         shown = "; ".join(f"{reason} (×{times})" if times > 1 else reason for reason, times in runs[:6])
         more = f"; … ({len(runs) - 6} more)" if len(runs) > 6 else ""
-        times = "1 attempt" if count == 1 else f"{count} attempts"
+        times = plural(count, "attempt")
         asked = f"; the server asks to wait {error.after:.0f} s" if error.after is not None else ""
         what = f"gave up after {times} in {spent:.0f} s without progress (limit {timeout:.0f} s): {shown}{more}{asked}."
         hint = "Check address and network." if error.unreached else "Try later, or raise retry_timeout."

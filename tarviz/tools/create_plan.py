@@ -17,6 +17,7 @@ from tarviz import stores
 from tarviz.model.errors import MissingPackageError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.model.urls import without_query
+from tarviz.model.wording import plural
 from tarviz.tools import field_selection, table_formats
 from tarviz.tools.plain_json import plain_json
 from tarviz.tools.whole_file import contents
@@ -56,7 +57,7 @@ def planned(
     for number, (line, cells) in enumerate(rows):
         where = f"line {line}"
         if len(cells) != len(titles):
-            raise UsageError(f"{where} of the plan has {len(cells)} cells, the header {len(titles)}.", shard=url)
+            raise UsageError(f"{where} of the plan has {plural(len(cells), 'cell')}, the header {len(titles)}.", shard=url)
         found = {title: cell for title, cell in zip(titles, cells, strict=True) if title}
         key = found.pop("__key__", None) if "__key__" in found else make(b"", url, number)
         if not key:

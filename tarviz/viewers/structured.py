@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tarviz.looks.points import of_columns
+from tarviz.model.wording import plural
 from tarviz.ops.values.payloads import decode_payload
 from tarviz.viewers.npy import draw, drawn
 from tarviz.viewers.panel import Meta, Panel, Table, Tree, node, node_text
@@ -64,7 +65,7 @@ def table(columns: Mapping[str, Any]) -> tuple[Table, str]:
     rows = tuple(tuple(_cell(cell) for cell in row) for row in zip(*shown.values(), strict=True))
     right = tuple(at for at, name in enumerate(shown) if columns[name].dtype.kind in "iuf")
     cut = f", the first {_ROWS} shown" if count > _ROWS else ""
-    return Table(tuple(shown), rows, right), f"{count:,} rows, {len(columns)} columns{cut}"
+    return Table(tuple(shown), rows, right), f"{plural(count, 'row')}, {plural(len(columns), 'column')}{cut}"
 
 
 def _cell(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 
 from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.model.wording import plural
 from tarviz.ops.values.payloads import decode_payload
 from tarviz.viewers.panel import MAX_TEXT_BYTES, Meta, Note, Panel, Text
 
@@ -34,7 +35,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     cut = len(blob) > MAX_TEXT_BYTES
     svg = meta.ext.rpartition(".")[2] == "svg" or text.lstrip()[:200].lower().startswith("<svg")
     panel = Panel(
-        f"{len(text)} characters, {lines} {'line' if lines == 1 else 'lines'}{' (first 64 kB)' if cut else ''}",
+        f"{plural(len(text), 'character')}, {plural(lines, 'line')}{' (first 64 kB)' if cut else ''}",
         [Text(text, preview="image/svg+xml" if svg and not cut else "", data=blob if svg and not cut else b"")],
         [("encoding", encoding), ("lines", f"{lines}{'+' if cut else ''}")],
     )

@@ -77,5 +77,5 @@ class TestCompressed(ViewerTests):
         assert "Memory usage limit exceeded" in self.panel("txt.xz", bytes(packed)).summary
 
     def test_what_grows_a_thousand_times_is_refused_from_a_mebibyte_on(self):
-        assert "gzip: 65536 characters, 1 line (first 64 kB)" == self.panel("txt.gz", gzip.compress(b"x" * (1 << 20))).summary
+        assert "gzip: 65,536 characters, 1 line (first 64 kB)" == self.panel("txt.gz", gzip.compress(b"x" * (1 << 20))).summary
         assert self.panel("txt.gz", gzip.compress(b"x" * (3 << 20))).summary.startswith("E_LIMIT")

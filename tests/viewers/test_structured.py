@@ -53,8 +53,8 @@ class TestStructured(ViewerTests):
     def test_long_tables_are_cut_and_short_in_a_tile(self):
         blob = written(parquet.write_table, pa.table({"n": range(1000)}))
 
-        assert "1,000 rows, 1 columns, the first 200 shown" == self.panel("parquet", blob).summary
-        assert "1,000 rows, 1 columns, the first 200 shown\nn\n0\n1\n2\n3" == viewers.tile(blob, Meta("parquet"))
+        assert "1,000 rows, 1 column, the first 200 shown" == self.panel("parquet", blob).summary
+        assert "1,000 rows, 1 column, the first 200 shown\nn\n0\n1\n2\n3" == viewers.tile(blob, Meta("parquet"))
 
     def test_runs_that_unpack_without_end_are_refused_by_header(self):
         blob = written(parquet.write_table, pa.table({"n": [0] * 100_000}))

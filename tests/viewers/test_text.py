@@ -54,8 +54,8 @@ class TestText(ViewerTests):
     def test_64_kibibytes_are_shown_and_no_half_character(self):
         whole, more = self.panel("txt", b"a" * 65_535 + b"\n"), self.panel("txt", b"a" * 65_535 + "é".encode())
 
-        assert (1, "65536 characters, 1 line") == (len(whole.blocks), whole.summary)
-        assert "65535 characters, 1 line (first 64 kB)" == more.summary
+        assert (1, "65,536 characters, 1 line") == (len(whole.blocks), whole.summary)
+        assert "65,535 characters, 1 line (first 64 kB)" == more.summary
         assert [("encoding", "UTF-8"), ("lines", "1+")] == more.facts
         assert "Cut: the first 65,536 of 65,537 bytes are shown." == more.blocks[1].text
         assert ("encoding", "not UTF-8 (byte 2), read as Latin-1") == self.panel("txt", b"ab\xc3").facts[0]

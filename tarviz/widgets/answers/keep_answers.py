@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tarviz.looks import roles
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact
+from tarviz.model.wording import plural
 from tarviz.outputs import Names
 from tarviz.table.columns import RECORD
 from tarviz.table.labels import confusion
@@ -61,7 +62,7 @@ class KeepAnswers(Answers):
 
         def work() -> str:
             count = export.write(path, self.rows, ids, self.questions)
-            return f"{count:,} record{'' if count == 1 else 's'} written to {path}"
+            return f"{plural(count, 'record')} written to {path}"
 
         return self.shards.job.start(f"writing {path}", work)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from tarviz.model.errors import UsageError
+from tarviz.model.wording import plural
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.eager import Eager
@@ -45,7 +46,7 @@ class Trial:
 def label(setting: Mapping[str, Any]) -> str:
     """A setting in words: `2 workers × batch 32`."""
     workers = setting.get("workers")
-    parts = [] if workers is None else [f"{workers} worker{'' if workers == 1 else 's'}"]
+    parts = [] if workers is None else [plural(workers, "worker")]
     parts += [f"{name} {setting[name]}" for name in ("batch", "prefetch") if setting.get(name) is not None]
     return " × ".join(parts) or "as it is"
 

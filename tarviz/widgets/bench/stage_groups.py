@@ -6,6 +6,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any
 
+from tarviz.model.wording import plural
 from tarviz.runners.eager import Eager
 from tarviz.runners.stage_timer import CUT, READ, SCAN, StageTimer
 
@@ -48,7 +49,7 @@ def groups(timer: StageTimer, workers: int) -> list[Group]:
         return [Group("this thread", 1, seconds, {**first, **worked, **main})]
     return [
         Group("reading thread", 1, seconds, main, "for the workers"),
-        Group(f"{workers} worker{'' if workers == 1 else 's'}", workers, seconds, worked, "for records"),
+        Group(plural(workers, "worker"), workers, seconds, worked, "for records"),
     ]
 
 

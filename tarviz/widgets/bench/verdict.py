@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tarviz.model.wording import plural
 from tarviz.runners.stage_timer import BATCH, CUT, DRAW, PICK, READ, SCAN
 from tarviz.widgets.bench.stage_groups import Group
 
@@ -109,8 +110,8 @@ def _workers(rows: Sequence[Row], cores: int) -> list[str]:
         factor = same.get(count, math.nan) / base
         if math.isfinite(factor):
             gain = f"{factor:.1f}×" if factor >= _NOTHING or factor < 1 / _NOTHING else "nothing"
-            words.append(f"{count} worker{'' if count == 1 else 's'} give{'s' if count == 1 else ''} {gain}")
-    return [f"{', '.join(words)} on {cores} core{'' if cores == 1 else 's'}"] if words else []
+            words.append(f"{plural(count, 'worker')} give{'s' if count == 1 else ''} {gain}")
+    return [f"{', '.join(words)} on {plural(cores, 'core')}"] if words else []
 
 
 def _peers(rows: Sequence[Row], best: Row) -> list[str]:

@@ -12,6 +12,7 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizError, redact, safe
 from tarviz.model.types import to_bytes, to_text
 from tarviz.model.urls import base_name
+from tarviz.model.wording import plural
 from tarviz.stores.retry import waiting
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.rows import Rows, ShardRows
@@ -83,7 +84,7 @@ def sentence(rows: Rows) -> str:
     count = sum(shard.count for shard in shards)
     about = "" if rows.finished else "≥ "
     parts = [f"scanned {done} of {len(shards)} shards" if len(shards) != 1 or not done else "scanned"]
-    parts.append(f"{about}{count:,} record{'' if count == 1 else 's'}")
+    parts.append(f"{about}{plural(count, 'record')}")
     if any(shard.state == "paused" for shard in shards):
         parts.append("the rest is read when it is looked at")
     streamed = next((shard for shard in shards if shard.compression and not shard.finished), None)

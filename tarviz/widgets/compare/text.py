@@ -9,6 +9,7 @@ from typing import Any
 
 from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.model.types import Buffer
+from tarviz.model.wording import plural
 from tarviz.viewers.panel import readable
 from tarviz.widgets.compare.chain_numbers import numbers
 from tarviz.widgets.compare.chain_preview import EAGER, Column, StepTile, Strip, Values
@@ -118,7 +119,7 @@ def status(
 ) -> str:
     """One sentence: how far it is, what failed, what differs, what reading warned of."""
     chains = sum(column.runner == EAGER for column in columns)
-    parts = [f"{_count(len(records), 'record')} × {_count(chains, 'chain')}"]
+    parts = [f"{plural(len(records), 'record')} × {plural(chains, 'chain')}"]
     if running:
         done, all_ = sum(len(column.done) for column in columns), len(columns) * len(records)
         parts.append(f"running, {done} of {all_} done")
@@ -131,10 +132,6 @@ def status(
     if fault is not None:
         parts.append(reason(fault))
     return " · ".join(parts)
-
-
-def _count(count: int, word: str) -> str:
-    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def table(title: str, columns: Sequence[Column], records: Sequence[Values], originals: Sequence[StepTile], line: str) -> str:
