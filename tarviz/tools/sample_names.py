@@ -67,6 +67,8 @@ class _Rewriter(ast.NodeTransformer):
                 return self.visit(value)  # type: ignore[no-any-return]
             case ast.Call(func=ast.Attribute(value=ast.Name(id="_"), attr="get"), args=[ast.Constant(value=str(name))]):
                 return self.visit(ast.Subscript(ast.Name(SAMPLE, ast.Load()), ast.Constant(name), ast.Load()))  # type: ignore[no-any-return]
+            case ast.Call(func=ast.Attribute(value=ast.Name(id="_"))):
+                return node  # refused: fields are no functions
         return self.generic_visit(node)  # type: ignore[return-value]
 
     def visit_Constant(self, node: ast.Constant) -> ast.expr:

@@ -78,7 +78,7 @@ PRESS_NEXT = """(pressed) => {
 
 NO_WORDS = r"""() => {
   const found = [];
-  for (const text = document.createTreeWalker(document.querySelector('.tvz'), NodeFilter.SHOW_TEXT); text.nextNode();) {
+  for (const text = document.createTreeWalker(document.querySelector('.tvz') ?? document, NodeFilter.SHOW_TEXT); text.nextNode();) {
     const { data, parentElement } = text.currentNode;
     if (parentElement.closest('.tvz-tree, .tvz-dump, .tvz-sql-answer')) continue;
     if (/^(null|true|false)$|undefined|.NaN|NaN.|\[object /.test(data)) found.push(data);

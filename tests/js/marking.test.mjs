@@ -220,6 +220,23 @@ test("nothing is asked for where nobody has marked yet, and nothing twice", asyn
   assert.deepEqual([1], [...late.rows], "a page that was opened with marks asks for those there are");
 });
 
+test("who needs the marks there can wait until they are told, also of those that could not be", async () => {
+  const [all, answers] = [server(), []];
+  const rpc = (name, msg) => new Promise((go, fail) => answers.push([() => go(all.rpc(name, msg)), fail]));
+  const { marks } = page(rpc);
+  let told = 0;
+  await marks.told.then(() => (told += 1));
+  const [one, other] = [marks.change([1], []), marks.change([2], [])];
+  marks.told.then(() => (told += 1));
+  answers[1][1](new Error("no"));
+  await assert.rejects(other, /no/);
+  assert.equal(1, told, "the first one is under way");
+  answers[0][0]();
+  await Promise.all([one, marks.told]);
+  assert.equal(2, told);
+  assert.deepEqual([1], [...marks.rows]);
+});
+
 test("what another page marks is heard of", async () => {
   const all = server();
   const [one, other] = [page(all.rpc), page(all.rpc)];

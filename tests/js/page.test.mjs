@@ -419,6 +419,22 @@ test("of two addresses one after the other the last is shown, whole", async () =
   assert.deepEqual(["", 60, false], [view.wish.where, view.count, view.root.classList.contains("tvz-zoomed")]);
 });
 
+test("the first record is shown when what an address searches for is found late", async () => {
+  await browsing();
+  const { view } = page;
+  view.pane.end();
+  view.selected = -1;
+  let early = 12;
+  page.change = (name, answer) =>
+    name === "poll" && answer.r.query.number === view.query && early-- > 0
+      ? { ...answer, r: { ...answer.r, query: { ...answer.r.query, count: 0, done: false } } }
+      : answer;
+  await view.searches.restore({ ...view.usual, where: "cls = 1", row: "", at: 0 });
+  assert.deepEqual([0, -1], [view.count, view.selected]);
+  await until(() => view.selected >= 0);
+  assert.equal(0, view.at);
+});
+
 test("nothing is shown of the marked where none is, but what else an address says", async () => {
   await browsing();
   await page.view.searches.restore({ ...page.view.usual, where: "cls = 1", only: true });

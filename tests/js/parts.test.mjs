@@ -30,8 +30,8 @@ async function browsing(name = "browse") {
 }
 const status = () => page.find(".tvz-status [role=status]").textContent;
 const texts = (selector) => page.all(selector).map((one) => one.textContent);
-/** Nothing more is drawn by itself from now on: what is handed in stays. */
-const alone = (view) => (view.polls.polling = true);
+/** Nothing more is drawn by itself from now on: what is handed in stays. A poll under way is waited for. */
+const alone = (view) => until(() => !view.polls.polling && (view.polls.polling = true));
 
 test("a key, a record, a field of it and the call are copied", async () => {
   const view = await browsing();
@@ -142,8 +142,8 @@ test("all records are checked, what is found is tagged, and clean shards are wri
   click(link("check all"));
   await until(() => page.last("check"));
   await until(() => !view.keep.job.running && view.keep.job.text);
-  await until(() => link("check all") && !link("stop job"));
-  alone(view);
+  await until(() => link("check all") && !link("stop job") && status().startsWith("checked"));
+  await alone(view);
   view.keep.take({ number: 9, running: true, text: "checking 3 of 60", bad: false });
   assert.deepEqual(["checking 3 of 60", "stop"], [page.find(".tvz-checks .tvz-busy").textContent, link("stop job").textContent]);
   assert.equal(null, link("check all"));
@@ -232,7 +232,7 @@ test("other shards are opened by their path, or from those opened last", async (
 
 test("the line below says where the cursor is, what goes on, and offers what helps", async () => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   const tell = (change) => {
     Object.assign(view, { pages: 1, searching: "", state: "", words: [], exact: true, done: true, ...change });
     view.status.message = undefined;
@@ -270,7 +270,7 @@ test("the line below says where the cursor is, what goes on, and offers what hel
 
 test("what is said stands for a while, bad news longer, a button does what it says", async (t) => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   const { status: line } = view;
   let now = 1000;
   t.mock.method(performance, "now", () => now);
@@ -305,7 +305,7 @@ test("what is said stands for a while, bad news longer, a button does what it sa
 
 test("trouble is told with its hint; a lost server is bad news, a saved picture is not; overtaken requests are none", async () => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   const told = (fault) => {
     view.lost = false;
     view.status.text.textContent = "";
@@ -323,7 +323,7 @@ test("trouble is told with its hint; a lost server is bad news, a saved picture 
 
 test("an answer that takes long is told, and taken back when it comes", async () => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   view.far = "s3://b: waits";
   await view.status.tellSlow(true);
   assert.equal("s3://b: waits", status());
@@ -342,7 +342,7 @@ test("an answer that takes long is told, and taken back when it comes", async ()
 
 test("the shards of the rail: their names, how many records, what is wrong with them", async () => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   const rows = () =>
     page
       .all(".tvz-shard")
@@ -400,7 +400,7 @@ test("the shards of the rail: their names, how many records, what is wrong with 
 
 test("findings, fields and sets of fields in the rail, few at first", async () => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   const fault = { code: "E_CRC", shard: 0, offset: 1234, key: "a/b", message: "bad sum" };
   view.summary = {
     faults: [fault, { ...fault, code: "W_ODD", key: "", shard: 9 }, { ...fault, offset: null, key: "" }, fault, fault],
@@ -463,7 +463,7 @@ test("findings, fields and sets of fields in the rail, few at first", async () =
 
 test("below the shards the rail is one Tab stop: arrows, Home and End walk it", async () => {
   const view = await browsing();
-  alone(view);
+  await alone(view);
   const stops = () => [...view.rail.more.querySelectorAll("button, [tabindex]")];
   const reached = () => stops().filter((one) => one.tabIndex === 0);
   assert.equal(1, reached().length);

@@ -19,6 +19,15 @@ export class Marks {
     this.busy = false;
     /** how often something was marked here */
     this.changes = 0;
+    /** @type {Promise<any>} ends when the controller knows all that was marked here, or could not be told */
+    this.told = Promise.resolve();
+  }
+
+  /** Ask, so that whoever needs the marks there can wait for `told`. @param {string} name @param {any} msg */
+  async tell(name, msg) {
+    const asked = this.rpc(name, msg, { keep: true });
+    this.told = Promise.allSettled([this.told, asked]);
+    return (await asked).r;
   }
 
   get size() {
@@ -56,7 +65,7 @@ export class Marks {
     const here = { added: add.filter((row) => !this.rows.has(row)), dropped: drop.filter((row) => this.rows.has(row)) };
     this.apply(here);
     try {
-      return this.answered((await this.rpc("mark", { add, drop }, { keep: true })).r);
+      return this.answered(await this.tell("mark", { add, drop }));
     } catch (error) {
       if (error instanceof RpcError && error.fault.code === "no-kernel") return here; // a saved page: marked here alone
       this.apply({ added: here.dropped, dropped: here.added });
@@ -68,7 +77,7 @@ export class Marks {
    * @param {number} query @param {"mark" | "unmark" | "invert"} [how] @param {number} [start] @param {number | null} [stop]
    * @returns {Promise<Change>} */
   async shown(query, how = "mark", start = 0, stop = null) {
-    const change = this.answered((await this.rpc("mark_shown", { query, start, stop, how }, { keep: true })).r);
+    const change = this.answered(await this.tell("mark_shown", { query, start, stop, how }));
     this.apply(change);
     return change;
   }

@@ -57,6 +57,7 @@ export class Copies {
     const columns = view.table.columns?.length ? view.table.columns : null;
     try {
       view.say(`gathering ${marked ? "the marked" : "all that show"} …`);
+      await view.marks.told;
       const { r, buffers } = await view.rpc("export", { kind, query: view.query, marked, columns: kind === "csv" ? columns : null });
       const name = `${
         view.config.title

@@ -81,6 +81,7 @@ export class Keep {
     try {
       if (clean) fill(this.words, "all that is neither bad nor a duplicate");
       else {
+        await view.marks.told;
         const marked = view.marks.size > 0;
         const { r } = await view.rpc("preview", { query: view.query, marked });
         fill(this.words, `${formatCount(r.count)} ${marked ? "marked" : "shown"} · ${formatBytes(r.bytes)}`);
@@ -106,6 +107,7 @@ export class Keep {
   async write() {
     const { view } = this;
     try {
+      await view.marks.told;
       const { r } = this.clean
         ? await view.rpc("clean", { path: this.path.value })
         : await view.rpc("keep", { path: this.path.value, query: view.query, marked: view.marks.size > 0 });

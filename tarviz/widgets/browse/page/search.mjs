@@ -120,7 +120,10 @@ export class Search {
       if (shown !== this.restoring) return; // Back was pressed again
       if (shown.large !== view.zoomed) view.zoom(shown.large);
       if (shown.row) await this.startAt(shown.row, shown.at);
-      else if (!view.narrow()) view.select(Math.min(shown.at, view.count - 1));
+      else if (!view.narrow()) {
+        view.follow = !view.count; // what is searched for may still be being found
+        view.select(Math.min(shown.at, view.count - 1));
+      }
     } finally {
       if (shown === this.restoring) this.restoring = undefined;
       view.remembering();

@@ -1,0 +1,3 @@
+from __future__ import annotations
+
+from tests.commands.conftest import bash as bash
