@@ -337,7 +337,12 @@ class _Shards:
 @click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop after this many shards.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")
-@click.option("--ratio", default="", metavar="A=X,B=Y", help="Parts by a hash of the key: train=0.9,test=0.1 with {part} in -o.")
+@click.option(
+    "--ratio",
+    default="",
+    metavar="A=X,B=Y",
+    help="Parts by a hash of the key, as large as their weights say: train=9,test=1 with {part} in -o.",
+)
 @click.option("--group", "by", default="", metavar="COLUMN", help="With --ratio: by a column, json.patient.")
 @inputs_argument
 @click.option(

@@ -173,7 +173,13 @@ class _Terminal(Sink):
 
 @verb_base.verb("tsv", example=["tarviz tsv -f cls in.tar", "tarviz tsv -f 'cls txt;caption' --csv -o labels.csv 'train-{0000..0147}.tar'"])
 @verb_base.output_option
-@click.option("-f", "--fields", default="", metavar="LIST", help="Columns: 'cls txt;caption', renamed 'label:cls'; __shard__, __index__.")
+@click.option(
+    "-f",
+    "--fields",
+    default="",
+    metavar="LIST",
+    help="Columns beside the key: 'cls txt;caption', renamed 'label:cls'; __shard__, __index__.",
+)
 @click.option("-c", "--count", type=click.IntRange(min=0), metavar="N", help="Rows to write at most.")
 @click.option("--csv", "format", flag_value="csv", help="Commas and quotes (RFC 4180).")
 @click.option("--csv-safe", "format", flag_value="csv-safe", help="The same, formulas made harmless for spreadsheets.")

@@ -85,6 +85,13 @@ class TestWhatIsNot:
         assert [[size, at] for size in (3, 1, 0, 2, 5) for at in range(size)] == [box for record in boxes for box in record]
         assert [None, None, "x", "x", None] == names
 
+    @pytest.mark.parametrize("dtype", ["datetime64[s]", "timedelta64[D]", ">i4", "longdouble", "clongdouble", "U3", "O", [("x", "u1")]])
+    @pytest.mark.parametrize("pad", [None, True])
+    def test_of_a_dtype_that_torch_lacks_is_what_it_was(self, dtype: Any, pad: bool | None) -> None:
+        values = [np.zeros(2, dtype), np.zeros(2, dtype)]
+
+        assert values == [value if value is each else None for value, each in zip(Collate(parse("x"), pad)(values), values, strict=True)]
+
     def test_is_null_where_a_record_has_no_such_field(self) -> None:
         made = Collate(parse(None))([{"__key__": "a", "cls": 1}, {"__key__": "b", "box": np.ones(2)}])
 

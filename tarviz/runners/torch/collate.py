@@ -21,8 +21,8 @@ class Collate:
     """A collate function for what a selection picks: batches in its structure, tuples as lists, as torch's own makes them.
 
     Numbers, and arrays of one shape, become a tensor. What torch's own refuses stays a list, one value a record: arrays of different
-    shapes (as tensors), lists, text, null; a field that some records lack is null there. `pad` fills arrays, and lists of numbers, up at
-    the end of each axis to the largest of the batch: True with 0, else with that.
+    shapes (as tensors), those of dtypes that torch lacks (times, structs), lists, text, null; a field that some records lack is null
+    there. `pad` fills arrays, and lists of numbers, up at the end of each axis to the largest of the batch: True with 0, else with that.
     """
 
     select: Selection
@@ -51,13 +51,19 @@ class Collate:
         if len(forms) == 1 and None not in forms:
             return default_collate(list(values))
         made = None if self.pad is None else _padded(values, 0 if self.pad is True else self.pad)
-        return default_convert(list(values)) if made is None else torch.from_numpy(made)
+        return [_alone(value) for value in values] if made is None else torch.from_numpy(made)
+
+
+def _alone(value: Any) -> Any:
+    """A value in a list: a tensor where torch has its dtype."""
+    return value if isinstance(value, np.ndarray | np.generic) and _form(value) is None else default_convert(value)
 
 
 def _form(value: Any) -> Any:
     """What values have to have in common to become one tensor; None where they become none."""
     if isinstance(value, np.ndarray | np.generic):
-        return (value.dtype, value.shape) if value.dtype.kind in "biufc" else None
+        known = value.dtype.kind in "biufc" and value.dtype.isnative and value.dtype.itemsize <= (16 if value.dtype.kind == "c" else 8)
+        return (value.dtype, value.shape) if known else None
     if isinstance(value, torch.Tensor):
         return value.dtype, value.shape
     return type(value) if isinstance(value, bool | int | float) and abs(value) < _LARGEST else None
