@@ -65,8 +65,8 @@ def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     names = names_of(there)
     close = difflib.get_close_matches(ext, names, 1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
-    has = f"the fields at this step are {', '.join(names)}" if names else "there are no fields at this step"
-    return SchemaError(f"{what} expects a field {ext!r}; {has}.{meant}", details={"field": ext}, hint=another_name(ext, names))
+    text = f"{what} expects a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}"
+    return SchemaError(text, details={"field": ext}, hint=another_name(ext, names))
 
 
 def another_name(ext: str, there: Iterable[str]) -> str | None:

@@ -69,7 +69,7 @@ class TestField:
         schema = Schema(jpg=Feature("uint8", (3,)), x=Feature("bytes"))
 
         assert schema == self.OP.run_schema(schema)
-        with pytest.raises(SchemaError, match=r"scale\(png;jpg\) expects a field 'png;jpg'; the fields at this step are x"):
+        with pytest.raises(SchemaError, match=r"scale\(png;jpg\) expects a field 'png;jpg'; there are x"):
             self.OP.run_schema(Schema(x=Feature("bytes")))
 
     def test_all_alternatives_have_to_be_read(self) -> None:
@@ -84,9 +84,9 @@ class TestNames:
     def test_the_nearest_name_is_offered(self) -> None:
         error = missing("decode(jgp)", "jgp", ["__key__", "jpg", "cls"])
 
-        assert "decode(jgp) expects a field 'jgp'; the fields at this step are jpg, cls. Did you mean 'jpg'?" == error.message
+        assert "decode(jgp) expects a field 'jgp'; there are jpg, cls. Did you mean 'jpg'?" == error.message
         assert {"field": "jgp"} == error.details
-        assert "there are no fields at this step" in missing("x", "a", ["__key__"]).message
+        assert "there are none" in missing("x", "a", ["__key__"]).message
 
     @pytest.mark.parametrize("wrong", [(), ("",), (3,), ("a", None)])
     def test_patterns_are_names(self, wrong: tuple[Any, ...]) -> None:

@@ -69,8 +69,8 @@ class TestSchema:
         [
             ("resize(jpg, 3)", r"resize\(jpg, \(3, 3\)\) expects an image \[h, w, c\], got bytes\. Put decode\(jpg\) before it"),
             ("decode(cls)|resize(cls, 3)", "got int64"),
-            ("decode(jgp)", "the fields at this step are jpg, cls. Did you mean 'jpg'"),
-            ("keep(cls)|decode(jpg)", "the fields at this step are cls"),
+            ("decode(jgp)", "there are jpg, cls. Did you mean 'jpg'"),
+            ("keep(cls)|decode(jpg)", "there are cls"),
             ("decode(jpg)|normalize(jpg, 0, 1)", r"Put convert\(jpg, float32\) before it"),
             ("decode(jpg)|encode(jpg)|resize(jpg, 3)", "got bytes"),
             ("decode(jpg)|resize(jpg, 8)|random_crop(jpg, 9)", "at least 9 x 9"),

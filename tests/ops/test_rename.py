@@ -33,7 +33,7 @@ class TestRename(OpTests):
         assert {"a": 2, "b": 1} == Rename(x="a", a="b", b="x").run({"a": 1, "b": 2})
 
     def test_a_source_that_is_not_there_is_an_error(self) -> None:
-        with pytest.raises(SchemaError, match="'jpg;png'; the fields at this step are gif, cls"):
+        with pytest.raises(SchemaError, match="'jpg;png'; there are gif, cls"):
             self.op.run({"gif": b"", "cls": b""})
 
     def test_it_needs_its_sources(self) -> None:
