@@ -110,7 +110,7 @@ class TestPlan:
             ("cls\t@cls\n1\t2\n", "twice"),
             ("a/b\n1\n", "names no field"),
             (".x\n1\n", "names no field"),
-            ("__key__\tcls\na\n", "line 2 of the plan has 1 cells, the header 2"),
+            ("__key__\tcls\na\n", "line 2 of the plan has 1 cell, the header 2"),
             ("__key__\tcls\n\t1\n", "line 2 of the plan has no key"),
             ("__key__\tcls\na.b\t1\n", "cannot be a key"),
             ("__key__\tcls\na\t\\N\n", "line 2: the record 'a' has no field"),
@@ -205,7 +205,7 @@ class TestTitles:
             ("a.\n", {}, "names no field"),
             ("a\tb\n", {"y": "cls"}, "no column 'y'; it has a, b"),
             ("a\tb\n", {"a": "cls", "b": "cls"}, "or one twice"),
-            ("a\tb\n1\n", {}, "line 2 of the plan has 1 cells, the header 2"),
+            ("a\tb\n1\n", {}, "line 2 of the plan has 1 cell, the header 2"),
             ("__key__\tb\n\t1\n", {}, "line 2 of the plan has no key"),
         ],
     )

@@ -46,7 +46,7 @@ class TestText(ViewerTests):
 
     @pytest.mark.parametrize(
         ("text", "lines"),
-        [("", "0 characters, 0 lines"), ("a", "1 characters, 1 line"), ("a\n", "2 characters, 1 line"), ("a\nb", "3 characters, 2 lines")],
+        [("", "0 characters, 0 lines"), ("a", "1 character, 1 line"), ("a\n", "2 characters, 1 line"), ("a\nb", "3 characters, 2 lines")],
     )
     def test_characters_and_lines_are_counted(self, text, lines):
         assert lines == self.panel("txt", text.encode()).summary
