@@ -196,7 +196,7 @@ def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
         labels = [safe(bar.label)[:_LABEL] for bar in facet.bars]
         wide = max(map(len, labels))
         bars = (f"{label:{wide}}  {'█' * -(-bar.all * _WIDE // most)} {bar.all:,}" for label, bar in zip(labels, facet.bars, strict=True))
-        values = f"{facet.all.distinct:,} value{'' if facet.all.distinct == 1 else 's'}"
+        values = plural(facet.all.distinct, "value")
         yield f"`{safe(column)}`: {values}, {plural(facet.all.missing, 'record')} without\n\n```\n" + "\n".join(bars) + "\n```"
 
 

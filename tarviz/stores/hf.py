@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError
+from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, needed
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
@@ -89,11 +89,7 @@ def find_token() -> str | None:
     """The token that the hub's own tools would use."""
     env = os.environ
     if env.get("HF_OIDC_RESOURCE"):
-        try:
-            from huggingface_hub import get_token
-        except ImportError as error:
-            raise MissingPackageError.of("huggingface_hub", "a hub token by HF_OIDC_RESOURCE", "hf") from error
-        found: str | None = get_token()
+        found: str | None = needed("huggingface_hub", "a hub token by HF_OIDC_RESOURCE", "hf").get_token()
         return found
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if text := "".join(env.get(name, "").split()):
@@ -199,17 +195,14 @@ def _api(url: URL) -> tuple[Any, _Repository]:
     found = _Repository(url)
     if not found.name or found.name.endswith("/"):
         raise UsageError("the URL names no file.", shard=url, hint="Write hf://datasets/ORG/NAME/name.tar.")
-    try:
-        from huggingface_hub import HfApi
-    except ImportError as error:
-        raise MissingPackageError.of("huggingface_hub", "writing to the hub", "hf") from error
-    if found.kind == "buckets" and not hasattr(HfApi, "batch_bucket_files"):
+    api = needed("huggingface_hub", "writing to the hub", "hf").HfApi
+    if found.kind == "buckets" and not hasattr(api, "batch_bucket_files"):
         hint = "pip install --upgrade huggingface_hub"
         raise MissingPackageError("the huggingface_hub that is installed knows no buckets.", shard=url, hint=hint)
     if (token := find_token()) is None:
         hint = "Run hf auth login, or set HF_TOKEN to a token that may write."
         raise StoreError("the hub takes files only from somebody it knows.", code="E_AUTH", shard=url, hint=hint)
-    return HfApi(endpoint=_endpoint(), token=token), found
+    return api(endpoint=_endpoint(), token=token), found
 
 
 @contextmanager

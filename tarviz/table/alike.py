@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tarviz.model.errors import MissingPackageError
+from tarviz.model.errors import needed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -105,11 +105,8 @@ def texts(found: Sequence[str], *, look: Callable[[], None] = lambda: None) -> t
     MinHash proposes them (Broder 1997), the shingles themselves decide. Of texts that are the same each is joined to the first alone.
     `MissingPackageError` without datasketch.
     """
-    try:
-        from datasketch import MinHash, MinHashLSH
-    except ImportError:
-        raise MissingPackageError.of("datasketch", "Looking for texts that are alike", "near") from None
-    index = MinHashLSH(threshold=SAME_WORDS - 0.1, num_perm=_PERMUTATIONS)
+    datasketch = needed("datasketch", "Looking for texts that are alike", "near")
+    index = datasketch.MinHashLSH(threshold=SAME_WORDS - 0.1, num_perm=_PERMUTATIONS)
     sets: dict[int, frozenset[bytes]] = {}
     first: dict[str, int] = {}
     one: list[int] = []
@@ -126,7 +123,7 @@ def texts(found: Sequence[str], *, look: Callable[[], None] = lambda: None) -> t
         if len(plain) < SHINGLE:
             continue
         shingles = frozenset(plain[place : place + SHINGLE].encode() for place in range(len(plain) - SHINGLE + 1))
-        code = MinHash(num_perm=_PERMUTATIONS)
+        code = datasketch.MinHash(num_perm=_PERMUTATIONS)
         code.update_batch(sorted(shingles))
         for near in sorted(index.query(code)):
             if len(sets[near] & shingles) >= SAME_WORDS * len(sets[near] | shingles):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tarviz.model.errors import MissingPackageError, redact
+from tarviz.model import errors
+from tarviz.model.errors import redact
 from tarviz.table import comparisons
 from tarviz.table.columns import hidden, text_of
 from tarviz.table.making.arrow_types import merged
@@ -39,10 +40,7 @@ _Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 def needed() -> None:
     """`MissingPackageError` where DuckDB or pyarrow is not installed."""
     for package in ("duckdb", "pyarrow"):
-        try:
-            __import__(package)
-        except ImportError:
-            raise MissingPackageError.of(package, "Asking a table", "table") from None
+        errors.needed(package, "Asking a table", "table")
 
 
 def memory_limit() -> int:

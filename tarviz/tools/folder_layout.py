@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from tarviz.formats.records import split_name
-from tarviz.model.errors import Fault, MissingPackageError, NotFoundError, UsageError
+from tarviz.model.errors import Fault, NotFoundError, UsageError, needed
 from tarviz.ops.values.payloads import PICTURES
 from tarviz.read.stream import ReadReport
 from tarviz.tools.field_names import Named, named
@@ -132,10 +131,7 @@ def _class_names(root: str) -> list[str]:
     for name in sorted(os.listdir(root), key=lambda name: not name.endswith((".yaml", ".yml"))):
         path = os.path.join(root, name)
         if name.endswith((".yaml", ".yml")):
-            try:
-                yaml: Any = importlib.import_module("yaml")
-            except ImportError:
-                raise MissingPackageError.of("pyyaml", f"{name}, which names the classes,", "media") from None
+            yaml = needed("yaml", f"{name}, which names the classes,", "media", package="pyyaml")
             with open(path, encoding="utf-8") as file:
                 found = yaml.safe_load(file)
             names = found.get("names") if isinstance(found, dict) else None

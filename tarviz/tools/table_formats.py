@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib
 import io
 import json
 import re
@@ -11,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.model.errors import DataError, needed
 from tarviz.model.types import PLACES, to_bytes, to_text
 
 MISSING = "\\N"
@@ -180,11 +179,7 @@ class Parquet(Writer):
     """A Parquet file: classes as int64, text and JSON as strings, everything else as binary. Needs pyarrow."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:
-        try:
-            pyarrow: Any = importlib.import_module("pyarrow")
-            parquet: Any = importlib.import_module("pyarrow.parquet")
-        except ImportError:
-            raise MissingPackageError.of("pyarrow", "A Parquet file", "table") from None
+        pyarrow, parquet = (needed(module, "A Parquet file", "table", package="pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
         self._arrow = pyarrow
         self._kinds = [_kind(each) for each in exts]
         types = {"int": pyarrow.int64(), "text": pyarrow.string(), "binary": pyarrow.binary()}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tarviz import stores
 from tarviz.dialects.tfrecorder._example import Example, Path
 from tarviz.dialects.tfrecorder._fields import RecordSchema
-from tarviz.model.errors import DataError, MissingPackageError, NotFoundError, UsageError
+from tarviz.model.errors import DataError, NotFoundError, UsageError, needed
 from tarviz.model.types import URL
 from tarviz.outputs import Written
 
@@ -121,10 +121,7 @@ def generate_dataset(
     differ between examples. `dataset_num_shuffled_tfrecord_files`: so many files are read in turn, in random order.
     `dataset_fetching_num_threads`: threads that parse; the order stays. `tfrecords_filepaths` is another name of the first argument.
     """
-    try:
-        import tensorflow as tf
-    except ImportError as error:
-        raise MissingPackageError.of("tensorflow", "generate_dataset", "tensorflow") from error
+    tf = needed("tensorflow", "generate_dataset", "tensorflow")
     given = tfrecord_filepaths if tfrecord_filepaths is not None else tfrecords_filepaths
     paths = [os.fspath(path) for path in ([given] if isinstance(given, str | os.PathLike) else given or ())]
     if not paths:

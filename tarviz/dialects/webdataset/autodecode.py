@@ -15,7 +15,7 @@ import numpy as np
 
 from tarviz.dialects.webdataset.gopen import refuse_secure
 from tarviz.dialects.webdataset.parts.samples import Sample
-from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
+from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, needed
 from tarviz.ops.values.payloads import PICTURES, Wish, decode_class, decode_payload, gunzip
 
 FieldDecoder: TypeAlias = Callable[[str, bytes], Any]
@@ -83,10 +83,7 @@ class ImageHandler:
         if self.spec not in imagespecs:
             raise UsageError(f"there is no image spec {self.spec!r}.", hint=f"The specs are {', '.join(imagespecs)}.")
         if imagespecs[self.spec][0] == "torch":
-            try:
-                import torch  # noqa: F401
-            except ImportError as error:
-                raise MissingPackageError.of("torch", f"the image spec {self.spec!r}", "torch") from error
+            needed("torch", f"the image spec {self.spec!r}", "torch")
 
     def __call__(self, key: str, data: bytes) -> Any:
         if key.rpartition(".")[2].lower() not in self.extensions:
@@ -176,11 +173,7 @@ def torch_audio(key: str, data: bytes) -> Any:
     """A decoder for sound (flac, mp3, wav, m4a, ogg, …) by torchaudio: samples [channels, time] and their rate in Hz."""
     if (ext := key.rpartition(".")[2].lower()) not in ("flac", "mp3", "sox", "wav", "m4a", "ogg", "wma"):
         return None
-    try:
-        import torchaudio  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingPackageError.of("torchaudio", "torch_audio") from error
-    return _from_file(torchaudio.load, data, ext)
+    return _from_file(needed("torchaudio", "torch_audio").load, data, ext)
 
 
 def torch_video(key: str, data: bytes) -> Any:

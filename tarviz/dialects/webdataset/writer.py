@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tarviz.formats.tenbin import encode_buffer
 from tarviz.formats.tfrecord import Writable
-from tarviz.model.errors import MissingPackageError, SchemaError, TarvizWarning, UsageError
+from tarviz.model.errors import SchemaError, TarvizWarning, UsageError, needed
 from tarviz.model.types import URL, Buffer, to_bytes
 from tarviz.outputs import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing, tar_member
 from tarviz.outputs.encoded import array_of
@@ -179,10 +179,7 @@ def npz_dumps(data: Mapping[str, Any]) -> bytes:
 
 def mp_dumps(data: Any) -> bytes:
     """A value as MessagePack."""
-    try:
-        import msgpack  # type: ignore[import-not-found,import-untyped,unused-ignore]
-    except ImportError as error:
-        raise MissingPackageError.of("msgpack", "writing MessagePack") from error
+    msgpack = needed("msgpack", "writing MessagePack")
     try:
         packed: bytes = msgpack.packb(data)
     except (TypeError, ValueError, OverflowError) as error:

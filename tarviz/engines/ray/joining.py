@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from tarviz.engines import EnginePlan
 from tarviz.engines.ray.worker import Home
 from tarviz.model import config
-from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+from tarviz.model.errors import TarvizError, UsageError, needed
 
 TRIES = 3  # a task whose worker is lost is done again so often
 _STAY = ("cache_dir", "workers", "progress")  # options that are those of a machine
@@ -72,11 +72,7 @@ def lost(cause: BaseException, tries: int) -> TarvizError:
 
 def module() -> Any:
     """Ray itself; `MissingPackageError` where it is not installed."""
-    try:
-        import ray
-    except ImportError:
-        raise MissingPackageError.of("ray", "engine='ray'", "ray") from None
-    return ray
+    return needed("ray", "engine='ray'", "ray")
 
 
 def reach(address: str | None) -> None:
