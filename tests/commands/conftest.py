@@ -17,6 +17,7 @@ import pytest
 from tarviz.model.errors import TarvizWarning
 from tarviz.read import stream
 from tarviz.testing.strategies import Records
+from tests.conftest import wait_until
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,6 +44,52 @@ def listed(path: object) -> list[bytes]:
         assert b"" == bsd.stderr
         assert len(gnu.stdout.splitlines()) == len(bsd.stdout.splitlines())
     return gnu.stdout.splitlines()
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.tar"
+
+
+@pytest.fixture
+def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Private folders are made in `tmp`, and none is left there."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    yield folder
+    wait_until(lambda: [] == os.listdir(folder))
+
+
+LARGE = os.urandom(200_000)
+
+
+@pytest.fixture
+def plan(tmp_path: Path) -> Callable[..., Path]:
+    """`plan(text, name)` writes a plan beside two files it may name: `a b.jpg`, and `large.bin` with `LARGE` in it."""
+    (tmp_path / "a b.jpg").write_bytes(b"small")
+    (tmp_path / "large.bin").write_bytes(LARGE)
+
+    def write(text: str, name: str = "plan.tsv") -> Path:
+        (tmp_path / name).write_text(text, "utf-8")
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def raw(tmp_path: Path) -> Path:
+    """Folders by split and class, a picture and its metadata for each record."""
+    root = tmp_path / "raw"
+    for split in ("train", "val"):
+        for label in ("cat", "dog", "n01 é"):
+            for number in range(3):
+                folder = root / split / label
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / f"{number}.JPG").write_bytes(f"{split}{label}{number}".encode())
+                (folder / f"{number}.meta.json").write_bytes(b"{}")
+    return root
 
 
 @pytest.fixture

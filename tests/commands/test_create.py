@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,40 +14,9 @@ from tarviz.commands.create import create
 from tarviz.commands.objects import objects
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.testing.strategies import numbered
-from tests.commands.conftest import listed, plain
+from tests.commands.conftest import LARGE, listed, plain
 
 Make = Callable[..., Path]
-LARGE = os.urandom(200_000)
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Callable[..., Path]:
-    (tmp_path / "a b.jpg").write_bytes(b"small")
-    (tmp_path / "large.bin").write_bytes(LARGE)
-
-    def write(text: str, name: str = "plan.tsv") -> Path:
-        (tmp_path / name).write_text(text, "utf-8")
-        return tmp_path / name
-
-    return write
-
-
-@pytest.fixture
-def tree(tmp_path: Path) -> Path:
-    root = tmp_path / "raw"
-    for split in ("train", "val"):
-        for label in ("cat", "dog", "n01 é"):
-            for number in range(3):
-                folder = root / split / label
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / f"{number}.JPG").write_bytes(f"{split}{label}{number}".encode())
-                (folder / f"{number}.meta.json").write_bytes(b"{}")
-    return root
 
 
 class TestShell:
@@ -59,7 +27,7 @@ class TestShell:
 
         assert (0, b"x.jpg\n", b"") == (done.returncode, done.stdout, done.stderr)
 
-    def test_a_folder_to_shards(self, tree: Path, bash: Any):
+    def test_a_folder_to_shards(self, raw: Path, bash: Any):
         done = bash("tarviz create raw -o '{split}.tar' --json")
 
         assert ["cat", "dog", "n01 é"] == json.loads(done.stdout)["labels"]

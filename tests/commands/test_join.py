@@ -28,11 +28,6 @@ NEW = st.dictionaries(st.sampled_from(["txt", "seg.png"]), st.binary(max_size=60
 KEYS = st.sampled_from([f"train/{letter}" for letter in "abcdefgh"])
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
 def texts(keys: list[str]) -> list[tuple[str, dict[str, bytes]]]:
     return [(key, {"txt": key.encode()}) for key in keys]
 

@@ -22,11 +22,6 @@ Make = Callable[..., Path]
 LARGE = b"\xff" * 70_000
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
 def keys(path: Path) -> list[str]:
     return [key for key, _ in plain(path)]
 

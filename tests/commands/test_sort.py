@@ -33,11 +33,6 @@ Make = Callable[..., Path]
 LARGE = b"\xff" * 70_000
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
 def by_key(record: tuple[str, Any]) -> bytes:
     return to_bytes(record[0])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import tarfile
 from collections.abc import Callable
@@ -20,27 +19,9 @@ from tarviz.model.types import URL
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools.create_plan import Planned, paths_in, planned
-from tests.commands.conftest import listed, plain
+from tests.commands.conftest import LARGE, listed, plain
 
 Make = Callable[..., Path]
-LARGE = os.urandom(200_000)
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
-@pytest.fixture
-def plan(tmp_path: Path) -> Callable[..., Path]:
-    (tmp_path / "a b.jpg").write_bytes(b"small")
-    (tmp_path / "large.bin").write_bytes(LARGE)
-
-    def write(text: str, name: str = "plan.tsv") -> Path:
-        (tmp_path / name).write_text(text, "utf-8")
-        return tmp_path / name
-
-    return write
 
 
 class TestPlan:

@@ -128,24 +128,6 @@ class TestBeside:
         assert labels == found(root, "yolo")[1]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
-@pytest.fixture
-def raw(tmp_path: Path) -> Path:
-    root = tmp_path / "raw"
-    for split in ("train", "val"):
-        for label in ("cat", "dog", "n01 é"):
-            for number in range(3):
-                folder = root / split / label
-                folder.mkdir(parents=True, exist_ok=True)
-                (folder / f"{number}.JPG").write_bytes(f"{split}{label}{number}".encode())
-                (folder / f"{number}.meta.json").write_bytes(b"{}")
-    return root
-
-
 class TestFolder:
     def test_split_and_label_are_folders(self, raw: Path, out: Path, tmp_path: Path):
         result = create(raw, out, labels=tmp_path / "names.txt")

@@ -24,11 +24,6 @@ from tests.commands.conftest import plain
 Make = Callable[..., Path]
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
 ROWS: list[dict[str, Any]] = [
     {"filename": f"train/n{n:08d}.png", "label": ["cat", "dog"][n % 2], "score": n / 4, "count": n, "zip": f"{n:05d}"} for n in range(8)
 ]

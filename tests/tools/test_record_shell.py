@@ -23,23 +23,8 @@ from tests.conftest import DATA, wait_until
 
 TARS = DATA / "corpora" / "generated"
 Make = Callable[..., Path]
+pytestmark = pytest.mark.usefixtures("tmp")
 LARGE = b"\xff" * 70_000
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
-@pytest.fixture(autouse=True)
-def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Private folders are made in `tmp`, and none is left there."""
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    yield folder
-    wait_until(lambda: [] == os.listdir(folder))
 
 
 class TestFiles:

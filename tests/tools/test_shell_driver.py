@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,25 +12,9 @@ from tarviz.commands.proc import proc
 from tarviz.testing.strategies import numbered
 from tarviz.tools import shell_driver
 from tests.commands.conftest import plain
-from tests.conftest import wait_until
 
 Make = Callable[..., Path]
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
-@pytest.fixture(autouse=True)
-def tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Private folders are made in `tmp`, and none is left there."""
-    folder = tmp_path / "tmp"
-    folder.mkdir()
-    monkeypatch.setenv("TMPDIR", str(folder))
-    monkeypatch.setattr("tempfile.tempdir", None)
-    yield folder
-    wait_until(lambda: [] == os.listdir(folder))
+pytestmark = pytest.mark.usefixtures("tmp")
 
 
 class TestDriver:

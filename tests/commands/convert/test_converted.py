@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
-import tarfile
-from pathlib import Path
-
-import numpy as np
 
 import tarviz
 from tarviz.commands import convert as module
@@ -16,26 +11,7 @@ from tarviz.commands.convert import convert
 from tarviz.model.errors import Fault
 from tarviz.model.types import URL
 from tarviz.outputs import Written
-
-
-def make(path: Path, records: list[tuple[str, dict[str, bytes]]]) -> str:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as tar:
-        for key, fields in records:
-            for ext, data in fields.items():
-                info = tarfile.TarInfo(f"{key}.{ext}")
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-    return str(path)
-
-
-def some(count: int, seed: int = 0, size: int = 3000) -> list[tuple[str, dict[str, bytes]]]:
-    rng = np.random.default_rng(seed)
-    return [(f"s{seed}/k{at:05d}", {"jpg": rng.bytes(int(rng.integers(size))), "cls": b"%d" % rng.integers(300)}) for at in range(count)]
-
-
-def shards(folder: Path, count: int = 5, records: int = 40) -> list[str]:
-    return [make(folder / f"train-{at:04d}.tar", some(records + at, at)) for at in range(count)]
+from tests.commands.test_convert import make, shards, some
 
 
 class TestResult:

@@ -23,11 +23,6 @@ Make = Callable[..., Path]
 LARGE = b"\xff" * 70_000
 
 
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "out.tar"
-
-
 class TestRepair:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_saves_all_but_the_damaged_record(self, make: Make, payload: bytes):
