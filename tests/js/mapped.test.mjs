@@ -26,7 +26,8 @@ async function mapped() {
   choose("across", "json.w");
   choose("upward", "json.score");
   await until(() => page.find(".tvz-map-up").textContent.includes("json.score") && page.view.map.across.textContent.includes("json.w"));
-  const asking = () => page.view.map.choosing || page.asked.some(({ name, answered }) => !answered && /^(map_|search)/.test(name));
+  const asking = () =>
+    page.view.map.choosing || page.view.map.making || page.asked.some(({ name, answered }) => !answered && /^(map_|search)/.test(name));
   await until(() => page.view.map.places.length === 120 && !asking());
   return page.view.map;
 }
@@ -50,6 +51,7 @@ test("what a map can be of, its axes and its colours", async () => {
 
 test("axes that are chosen fast are asked for one after the other, and the last ones are shown", async () => {
   const map = await mapped();
+  await until(() => page.asked.every(({ answered }) => answered)); // a request waits for its turn behind some others
   const before = page.asked.length;
   const asked = () => page.asked.slice(before).filter(({ name }) => name === "map_points");
   choose("across", "json.score");
