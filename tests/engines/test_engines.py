@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from typing import IO, Any
 
@@ -84,7 +83,7 @@ class TestOnOtherMachines:
 
         assert kind is type(engines.stream("ray", iter, EnginePlan(address=given)))
 
-    @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="engine='ray' needs ray")
+    @pytest.mark.ray
     def test_an_engine_is_there_where_the_environment_names_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, "ray", raising=False)
         monkeypatch.delenv("RAY_ADDRESS", raising=False)

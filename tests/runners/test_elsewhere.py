@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import socket
 import sys
 import warnings
@@ -218,7 +217,7 @@ class TestWords:
         with pytest.raises(UsageError, match=r"no Ray at .*127.0.0.1.*ray start --head"):
             reach(f"{prefix}127.0.0.1:{port}")
 
-    @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="engine='ray' needs ray")
+    @pytest.mark.ray
     def test_a_place_is_what_was_asked_for(self, urls: str) -> None:
         assert Elsewhere("ray", "auto", 3, False) == elsewhere(Pipeline(urls), "ray", "auto", 3, ordered=False)
         assert Elsewhere("ray") == elsewhere(Pipeline(urls, [Func(print)]), "ray", None, 0, send_functions=True)

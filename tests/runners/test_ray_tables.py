@@ -61,6 +61,7 @@ class TestTableOf:
         assert [{"__key__": "a", "txt": b"12345", "bin": b"123456"}] == rows([table])
 
 
+@pytest.mark.ray
 class TestTasks:
     @pytest.fixture
     def urls(self, tmp_path: Path) -> str:
