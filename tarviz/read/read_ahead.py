@@ -26,7 +26,7 @@ HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
 _SPARE = 8  # buffers the process keeps
 _SPARE_BYTES = 36 << 20  # … and their bytes: what one stream from far away needs at a time
 _LARGEST_SPARE = 9 << 20
-_MOVED = 4 << 20  # bytes of a large payload that are there twice while `taken` copies it
+MOVED = 4 << 20  # bytes of a payload from which `taken` moves it, and that are there twice meanwhile
 
 Memory: TypeAlias = bytearray | memoryview
 
@@ -76,12 +76,12 @@ def taken(payload: memoryview) -> bytes:
     The pages it was read into go back to the system as they are copied, so that it is never there twice.
     """
     memory = payload.obj
-    if len(payload) < _MOVED or not isinstance(memory, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
+    if len(payload) < MOVED or not isinstance(memory, mmap.mmap) or not hasattr(mmap, "MADV_DONTNEED"):
         return bytes(payload)
     begin = _address(payload) - _address(memory)
     out, place = io.BytesIO(), begin  # it grows in place, and hands its bytes out without a copy
     while place < begin + len(payload):
-        stop = min(place // _MOVED * _MOVED + _MOVED, begin + len(payload))
+        stop = min(place // MOVED * MOVED + MOVED, begin + len(payload))
         out.write(payload[place - begin : stop - begin])
         first, last = -(-place // mmap.PAGESIZE) * mmap.PAGESIZE, stop // mmap.PAGESIZE * mmap.PAGESIZE
         if first < last:

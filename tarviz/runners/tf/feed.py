@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
-from tarviz.read.read_ahead import taken
+from tarviz.read.read_ahead import MOVED, taken
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
@@ -296,8 +296,8 @@ def _tell_extra(block: Block, fields: Mapping[str, tuple[str, ...]], told: set[s
 def _chunk(batch: Batch, fields: Mapping[str, tuple[str, ...]], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
     block = batch.block
     names = list(itertools.chain.from_iterable(fields.values()))
-    take = taken if len(set(names)) == len(names) else bytes  # a member that is two fields is needed twice
-    columns = {ext: _payloads(block, members[:, column], batch.source, take) for column, ext in enumerate(fields)}
+    alone = len(set(names)) == len(names)  # a member that is two fields is needed twice
+    columns = {ext: _payloads(block, members[:, column], batch.source, alone) for column, ext in enumerate(fields)}
     keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
     bare = replace(block, data=memoryview(b""))
     return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
@@ -309,9 +309,7 @@ def _loaded(chunk: Chunk) -> Chunk:
     return chunk
 
 
-def _payloads(
-    block: Block, at: NDArray[np.int64], source: HeldTar | None, take: Callable[[memoryview], bytes]
-) -> NDArray[np.object_] | HeldColumn:
+def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None, alone: bool) -> NDArray[np.object_] | HeldColumn:
     """The payloads of members as bytes of their own, or where they lie in the source of a block that has columns only.
 
     A tensor of strings is made of Python bytes, each copied once more; cutting here rather than in the graph (`tf.strings.substr`
@@ -325,6 +323,7 @@ def _payloads(
         table = block.array[offset[:, None] + np.arange(width)]
         return _objects(table.view(f"V{width}").ravel().tolist())
     data = block.data
+    take = taken if alone and int(size.max()) >= MOVED else bytes
     return _objects([take(data[begin:end]) for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
 
 
