@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.test_skips import pytest_in
 
 SUITE = "import pytest\n@pytest.mark.parametrize('number', range(20))\ndef test_it(number): print('ran', number)\n"
@@ -16,6 +18,7 @@ def order(folder: Path, *options: str) -> list[str]:
     return re.findall(r"ran (\d+)", done.stdout)
 
 
+@pytest.mark.matrix
 def test_the_seed_draws_the_order(tmp_path: Path):
     first = order(tmp_path, "--minutes", "5", "--seed", "1")
 

@@ -166,6 +166,7 @@ def project(tmp_path):
     return root
 
 
+@pytest.mark.matrix
 def test_a_fault_is_killed_by_a_test_that_fails_and_the_tree_stays_as_it_was(project, monkeypatch):
     monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider"])
     module = project / "tarviz" / "m.py"
@@ -208,6 +209,7 @@ def test_a_module_without_a_mirror_is_tried_with_the_settings_of_the_tests(proje
     assert [""] == [each.by for each in mutants.judged(project, every, 300, 1)]
 
 
+@pytest.mark.matrix
 def test_tests_that_run_the_line_are_tried_the_quickest_first(project, tmp_path, monkeypatch):
     pytest.importorskip("pytest_cov")
     monkeypatch.setattr(mutants, "OPTIONS", ["-x", "-q", "-p", "no:cacheprovider"])

@@ -23,6 +23,7 @@ class TestSpectrogram(OpTests):
     def values(self) -> Iterable[Any]:
         return [SOUND[:900], SOUND[:10], SOUND]
 
+    @pytest.mark.matrix
     def test_it_is_that_of_librosa(self) -> None:
         librosa = pytest.importorskip("librosa", reason="librosa is the oracle for spectrograms")
         expected = np.abs(librosa.stft(SOUND.T, n_fft=64, hop_length=16)) ** 2

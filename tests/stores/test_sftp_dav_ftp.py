@@ -72,6 +72,7 @@ class _Places(StoreTests):
             str(stat.url).removeprefix(f"{folder}/"): store.read(stat.url, 0, 99) for stat in store.list(folder)
         }
 
+    @pytest.mark.matrix
     def test_much_comes_as_it_was_written(self, store, folder):
         data = DATA * 40
         url = stores.join(folder, "large.tar")
