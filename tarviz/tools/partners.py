@@ -187,7 +187,9 @@ class Rows:
         for name in [on] if lines else [on, *wanted]:
             if name not in there and name.partition(".")[0] not in there:
                 text = f"the table has no column {name!r}; it has {', '.join(map(safe, there))}."
-                raise UsageError(text, shard=url, hint="--on COLUMN says where the keys are.")
+                apart = {".csv": "commas", ".tsv": "tabs"}.get(self._ending) if len(there) == 1 and re.search("[;,\t|]", there[0]) else None
+                hint = f"In {self._ending} cells are apart by {apart}." if apart else "--on COLUMN says where the keys are."
+                raise UsageError(text, shard=url, hint=hint)
         names = [quoted_name(name) if name in there else ".".join(map(quoted_name, name.split("."))) for name in [on, *wanted]]
         key, *found = (f"json ->> {literal(on)}", "json") if lines else names
         key = f"CAST({key} AS VARCHAR)"
@@ -243,6 +245,8 @@ def _titles(place: str, ending: str) -> list[str]:
     with open(place, encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.reader(file) if ending == ".csv" else csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         titles = next(rows, [])
+    if "\0" in "".join(titles):
+        raise UsageError("the table is UTF-16, or no text.", hint="Save it as UTF-8: iconv -f UTF-16 -t UTF-8.")
     if not titles or len(set(titles)) < len(titles):
         raise UsageError("the first line of the table names no columns, or one twice.", hint="Its first line is key,label.")
     return titles
