@@ -54,11 +54,8 @@ class Indexed(verb_base.Result, Index):
             parts += [str(fault_of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
         if self.kept is not None:
             folder = config.options().cache_dir
-            parts.append(
-                f"kept in {folder}"
-                if self.kept
-                else f"not kept: {folder} cannot be written, or a shard has no size, time or ETag to know it by"
-            )
+            why = "it cannot be written, or a shard has no time or ETag to know it by, or an index beside it"
+            parts.append(f"kept in {folder}" if self.kept else f"not all is kept in {folder}: {why}")
         return "\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
