@@ -186,10 +186,7 @@ class Rows:
         wanted = [name for name in there if name != on] if self._names is None else list(self._names)
         for name in [on] if lines else [on, *wanted]:
             if name not in there and name.partition(".")[0] not in there:
-                text = f"the table has no column {name!r}; it has {', '.join(map(safe, there))}."
-                apart = {".csv": "commas", ".tsv": "tabs"}.get(self._ending) if len(there) == 1 and re.search("[;,\t|]", there[0]) else None
-                hint = f"In {self._ending} cells are apart by {apart}." if apart else "--on COLUMN says where the keys are."
-                raise UsageError(text, shard=url, hint=hint)
+                raise self._without(name, there, url)
         names = [quoted_name(name) if name in there else ".".join(map(quoted_name, name.split("."))) for name in [on, *wanted]]
         key, *found = (f"json ->> {literal(on)}", "json") if lines else names
         key = f"CAST({key} AS VARCHAR)"
@@ -199,6 +196,12 @@ class Rows:
         self._base.execute(f"CREATE TABLE _rows AS SELECT row_number() OVER () - 1 AS n, {key} AS key{columns} FROM ({scan}) ORDER BY key")
         self._kinds = [self._kind(f"c{at}") if self._ending in (".csv", ".tsv") else None for at in range(len(found))]
         return [on] if lines else wanted
+
+    def _without(self, name: str, there: Sequence[str], url: str) -> UsageError:
+        """What is said of a column that is not there; one title that holds another sign is of a table of that sign."""
+        apart = {".csv": "commas", ".tsv": "tabs"}.get(self._ending) if len(there) == 1 and re.search("[;,\t|]", there[0]) else None
+        hint = f"In {self._ending} cells are apart by {apart}." if apart else "--on COLUMN says where the keys are."
+        return UsageError(f"the table has no column {name!r}; it has {', '.join(map(safe, there))}.", shard=url, hint=hint)
 
     def _kind(self, column: str) -> type | None:
         """What a column of texts holds: whole numbers, numbers, or None for texts, `007` among them."""
