@@ -71,8 +71,8 @@ def listing(url: str) -> list[str]:
 
     A list from another machine may not name files of this one.
     """
-    text = contents(url, "the list of shards", MAX_LIST).decode("utf-8", "surrogateescape")
-    found = [line for line in map(str.strip, text.splitlines()) if line and not line.startswith("#")]
+    text = contents(url, "the list of shards", MAX_LIST).decode("utf-8-sig", "surrogateescape")
+    found = [line for line in map(str.strip, text.split("\n")) if line and not line.startswith("#")]
     if not stores.is_local(url) and url != "-" and (local := [line for line in found if stores.is_local(line) or line == "-"]):
         raise UsageError(f"a list from another machine names {local[0]!r}, a file of this one.", shard=url)
     return found

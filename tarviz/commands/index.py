@@ -27,13 +27,15 @@ from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard_index import cached_index, keep_index, shard_index
 from tarviz.stores import URLs
+from tarviz.stores.cache_files import is_kept
 
 
 class Indexed(verb_base.Result, Index):
     """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the files of `dali` and `wids`."""
 
     written: tuple[str, ...] = ()
-    kept: bool = True
+    kept: bool | None = None
+    """Whether all of it is in the cache folder; None where that was not asked for."""
 
     @property
     def exit_code(self) -> int:
@@ -50,7 +52,11 @@ class Indexed(verb_base.Result, Index):
         parts += [f"written: {name}" for name in self.written]
         for url, shard in zip(self.urls, self.shards, strict=True):
             parts += [str(fault_of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
-        return "\n".join([*parts, *([f"kept in {config.options().cache_dir}"] if self.kept else [])])
+        if self.kept is not None:
+            folder = config.options().cache_dir
+            why = "it cannot be written, or a shard has no time or ETag to know it by, or an index beside it"
+            parts.append(f"kept in {folder}" if self.kept else f"not all is kept in {folder}: {why}")
+        return "\n".join(parts)
 
     def to_dict(self) -> dict[str, Any]:
         shards = [
@@ -86,7 +92,7 @@ def index(
         _build(targets, options, engine, address, jobs)
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         made = Indexed(targets, options, cache=cache, progress=lambda done, _: bar.add(done - bar.done))
-    made.kept = cache
+    made.kept = all(is_kept("index", url) for url in targets) if cache else None
     if dali is not None:
         made.written = tuple(_write_dali(made, fspath(dali)))
     if wids is not None:

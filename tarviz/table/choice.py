@@ -66,7 +66,7 @@ def listed(keys: str | Iterable[str]) -> list[str]:
     try:
         if path.stat().st_size > MAX_KEYS:
             raise UsageError(f"{keys!r} is too large for a list of keys.")
-        lines = path.read_text("utf-8", "surrogateescape").splitlines()
+        lines = path.read_text("utf-8-sig", "surrogateescape").split("\n")  # a key may hold other ends of lines, U+2028
     except OSError as error:
         raise UsageError(f"the list of keys {keys!r} cannot be read: {error.strerror}.") from error
     return [line for line in lines if line.strip()]

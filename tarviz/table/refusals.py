@@ -89,6 +89,11 @@ _SAID = (  # what DuckDB says, what is said instead with its groups, of which `o
         "{1} is no regular expression: {0}.",
         None,
     ),
+    (
+        "state machine reached an invalid state",
+        "its lines end in several ways, some with CR LF and some with LF or CR, outside of quotes.",
+        "Make them end alike: dos2unix, or sed 's/\\r$//'.",
+    ),
     ("Cannot extract field '(.*?)' from", "there is no {0} in what is no object.", None),
 )
 _CALL = re.compile(

@@ -252,7 +252,7 @@ class Table:
         if missing := [key for key in wanted if key not in have]:
             near = difflib.get_close_matches(missing[0], [key for (key,) in self.fetched("SELECT key FROM records LIMIT 10000")], 1)
             hint = f"Nearest: {near[0]}." if near else None
-            raise UsageError(f"{len(missing)} of {len(wanted)} keys are in no shard, {missing[0]!r} first.", hint=hint)
+            raise UsageError(f"{len(missing)} of {len(wanted)} keys are in no shard, {missing[0][:200]!r} first.", hint=hint)
         return self._in_order(found)
 
     def taken(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> pa.Table:

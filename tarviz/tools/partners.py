@@ -186,8 +186,7 @@ class Rows:
         wanted = [name for name in there if name != on] if self._names is None else list(self._names)
         for name in [on] if lines else [on, *wanted]:
             if name not in there and name.partition(".")[0] not in there:
-                text = f"the table has no column {name!r}; it has {', '.join(map(safe, there))}."
-                raise UsageError(text, shard=url, hint="--on COLUMN says where the keys are.")
+                raise self._without(name, there, url)
         names = [quoted_name(name) if name in there else ".".join(map(quoted_name, name.split("."))) for name in [on, *wanted]]
         key, *found = (f"json ->> {literal(on)}", "json") if lines else names
         key = f"CAST({key} AS VARCHAR)"
@@ -197,6 +196,12 @@ class Rows:
         self._base.execute(f"CREATE TABLE _rows AS SELECT row_number() OVER () - 1 AS n, {key} AS key{columns} FROM ({scan}) ORDER BY key")
         self._kinds = [self._kind(f"c{at}") if self._ending in (".csv", ".tsv") else None for at in range(len(found))]
         return [on] if lines else wanted
+
+    def _without(self, name: str, there: Sequence[str], url: str) -> UsageError:
+        """What is said of a column that is not there; one title that holds another sign is of a table of that sign."""
+        apart = {".csv": "commas", ".tsv": "tabs"}.get(self._ending) if len(there) == 1 and re.search("[;,\t|]", there[0]) else None
+        hint = f"In {self._ending} cells are apart by {apart}." if apart else "--on COLUMN says where the keys are."
+        return UsageError(f"the table has no column {name!r}; it has {', '.join(map(safe, there))}.", shard=url, hint=hint)
 
     def _kind(self, column: str) -> type | None:
         """What a column of texts holds: whole numbers, numbers, or None for texts, `007` among them."""
@@ -243,6 +248,8 @@ def _titles(place: str, ending: str) -> list[str]:
     with open(place, encoding="utf-8-sig", errors="replace", newline="") as file:
         rows = csv.reader(file) if ending == ".csv" else csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         titles = next(rows, [])
+    if "\0" in "".join(titles):
+        raise UsageError("the table is UTF-16, or no text.", hint="Save it as UTF-8: iconv -f UTF-16 -t UTF-8.")
     if not titles or len(set(titles)) < len(titles):
         raise UsageError("the first line of the table names no columns, or one twice.", hint="Its first line is key,label.")
     return titles

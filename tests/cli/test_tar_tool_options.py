@@ -38,7 +38,7 @@ class TestInputs:
 
     def test_those_named_come_before_those_of_the_list(self, make: Make, tmp_path: Path):
         paths = [str(make(b"", f"{name}.tar")) for name in "abc"]
-        (tmp_path / "list").write_text(f"  {paths[1]}  \r\n#{paths[0]}\n{paths[2]}")
+        (tmp_path / "list").write_text(f"\ufeff  {paths[1]}  \r\n#{paths[0]}\n{paths[2]}", "utf-8")
 
         assert [paths[0], paths[1], paths[2]] == opened(paths[0], str(tmp_path / "list"))
 

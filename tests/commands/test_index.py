@@ -15,6 +15,7 @@ from tarviz import cli
 from tarviz.commands.index import index
 from tarviz.commands.ls import fault_of
 from tarviz.formats.index import parse_dali
+from tarviz.model import config
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError
 from tarviz.testing.strategies import numbered
@@ -79,7 +80,16 @@ class TestIndex:
         assert f"<pre>{html.escape(str(made))}</pre>" == made._repr_mimebundle_()["text/html"]
 
     def test_what_is_not_kept_is_not_said_to_be(self, make: Make):
-        assert "kept in" not in str(index(make(numbered(1)), cache=False))
+        said = str(index(make(numbered(1)), cache=False))
+
+        assert "kept in" not in said
+
+    def test_a_cache_that_cannot_be_written_is_not_said_to_keep_it(self, make: Make, tmp_path: Path):
+        (tmp_path / "file").touch()
+        with config.options(cache_dir=tmp_path / "file"):
+            said = str(index(make(numbered(1))))
+
+        assert f"not all is kept in {tmp_path}/file: it cannot be written" in said
 
 
 class TestJobs:

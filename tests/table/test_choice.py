@@ -37,6 +37,9 @@ def test_keys_are_given_or_the_lines_of_a_file(tmp_path, monkeypatch):
 
     assert ["a", " b", "\udcff"] == choice.listed(str(file))
     assert ["a", "b"] == choice.listed(("a", "b"))
+    file.write_bytes("\ufeffa\r\nb\u2028c\x85\n".encode())  # as Windows writes it; one end of a line, of those that Unicode has
+    assert ["a", "b\u2028c\x85"] == choice.listed(str(file))
+    file.write_bytes(b"a\n\n b\n  \n\xff\n")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         choice.listed(str(tmp_path / "nowhere"))
     monkeypatch.setattr(choice, "MAX_KEYS", 10)
@@ -55,3 +58,10 @@ def test_conditions_and_searches_are_joined():
 def test_a_wrong_key_is_named_with_the_nearest(urls):
     with pytest.raises(UsageError, match=r"2 of 3 keys are in no shard, 'a11' first.*Nearest: a1"):
         list(tarviz.records(urls, keys=("a11", "a1", "zzz")))
+
+
+def test_a_wrong_key_of_many_letters_is_named_in_short(urls):
+    with pytest.raises(UsageError) as raised:
+        list(tarviz.records(urls, keys=("\0" * 10_000,)))
+
+    assert 1000 > len(str(raised.value))

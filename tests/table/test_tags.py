@@ -56,6 +56,14 @@ class TestTags:
         assert 1 == table.tags.load(tmp_path / "tags.jsonl")
         assert {"good": 1} == table.tags.counts()
 
+    def test_a_line_ends_where_json_lines_end(self, make, tmp_path):
+        key = "a\u2028b\x85c"  # raw in the line, as jq writes it
+        table = tarviz.table(make([(key, {"cls": b"1"})]))
+        (tmp_path / "tags.jsonl").write_bytes(f'{{"key": "{key}", "tag": "x"}}\r\n\n'.encode())
+
+        assert 1 == table.tags.load(tmp_path / "tags.jsonl")
+        assert {"x": 1} == table.tags.counts()
+
     def test_lines_that_are_no_tags_are_named(self, make, tmp_path):
         (tmp_path / "tags.jsonl").write_text('{"key": "a", "tag": "x"}\n{"key": 1}\n')
 
@@ -391,6 +399,11 @@ class TestFile:
         assert ["5", given[6], given[7], elsewhere, self.line("7", "x"), self.line("b", "z")] == (
             own / "tags.jsonl"
         ).read_text().splitlines()
+
+    def test_a_line_of_others_ends_where_json_lines_end(self, own, tags):
+        (own / "tags.jsonl").write_text('{"shard": "a.tar", "key": "a\u2028", "tag": "x"}\n', "utf-8")
+
+        assert ["a\u2028"] == [each["key"] for each in tags.lines()]
 
     def test_a_file_keeps_its_rights_and_a_new_one_has_the_usual_ones(self, own, tags):
         before = os.umask(0o027)

@@ -200,6 +200,10 @@ class TestTables:
             ('key,w\n"a" b,1\n', r"Line: 2", {}),
             ("key,w\na,1\nb\n", r"l\.csv.*Line: 3", {}),
             ("key,w,w\na,1,2\n", "one twice", {}),
+            ("key;w\na;1\n", r"it has key;w.*\.csv cells are apart by commas", {}),
+            ("key\r\na\n", r"no column 'w'.*--on COLUMN", {"fields": {"w": "cls"}}),
+            ("key,w\r\na,1\nb,2\r\n", r"l\.csv.*lines end in several ways.*dos2unix", {}),
+            ("k\0e\0y\0", "UTF-16.*iconv", {}),
             ("", "no columns", {}),
             ("key,w\na,1\n", "how", {"how": "outer"}),
         ],
@@ -207,7 +211,7 @@ class TestTables:
     def test_what_cannot_be_joined_says_why_and_writes_nothing(
         self, make: Make, tmp_path: Path, out: Path, text: str, message: str, options: Any
     ):
-        (tmp_path / "l.csv").write_text(text)
+        (tmp_path / "l.csv").write_bytes(text.encode())
 
         with pytest.raises(UsageError, match=message):
             join(make(numbered(1)), tmp_path / "l.csv", out, **options)
