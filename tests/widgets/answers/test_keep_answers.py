@@ -214,6 +214,21 @@ class TestTags:
 
         assert ["set/n000002"] == shown(browser, "is:blurred")
 
+    def test_what_was_changed_is_told_and_can_be_put_back_notes_included(self, browser):
+        def notes():
+            return {line["key"][-1]: line["note"] for line in browser.shards.questions.table.tags.lines()}
+
+        ask(browser, "tag", tag="blurred", marked=[0, 2], note="by hand")
+        again, _ = ask(browser, "tag", tag="blurred", marked=[1, 2], note="seen twice")
+        assert [[1, None], [2, "by hand"]] == again["before"]
+        ask(browser, "retag", tag="blurred", before=again["before"])
+        assert {"0": "by hand", "2": "by hand"} == notes()
+        gone, _ = ask(browser, "untag", tag="blurred", marked=[0, 1])
+        assert [[0, "by hand"]] == gone["before"]
+        assert {"2": "by hand"} == notes()
+        ask(browser, "retag", tag="blurred", before=gone["before"])
+        assert {"0": "by hand", "2": "by hand"} == notes()
+
     @pytest.mark.parametrize("tag", ["", "two, three", "x" * 101])
     def test_what_is_no_tag_is_refused_with_what_one_is(self, browser, tag):
         error, _ = ask(browser, "tag", tag=tag, marked=[0])
