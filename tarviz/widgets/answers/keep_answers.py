@@ -52,7 +52,7 @@ class KeepAnswers(Answers):
         return {"count": len(ids), "size": len(data)}, [data]
 
     @rpc
-    def keep(self, path: str, query: int, marked: bool = False) -> Message:
+    def keep(self, path: str, query: int, marked: bool = False, columns: list[str] | None = None) -> Message:
         """Write rows where the kernel runs, behind whatever goes on: by the name's end."""
         if not path.strip():
             raise UsageError("Where to?", hint="Name it subset-{}.tar, subset.csv, subset.parquet or keys.txt.")
@@ -61,7 +61,7 @@ class KeepAnswers(Answers):
         ids = self.chosen(query, marked)
 
         def work() -> str:
-            count = export.write(path, self.rows, ids, self.questions)
+            count = export.write(path, self.rows, ids, self.questions, columns)
             return f"{plural(count, 'record')} written to {path}"
 
         return self.shards.job.start(f"writing {path}", work)

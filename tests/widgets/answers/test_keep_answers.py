@@ -84,6 +84,12 @@ class TestKeep:
 
         assert "set/n000001\nset/n000003\n" == (tmp_path / "keys.txt").read_text()
 
+    def test_a_table_has_the_columns_in_view(self, browser, tmp_path):
+        ask(browser, "keep", path=str(tmp_path / "some.csv"), query=browser.query.number, columns=["cls"])
+        wait_until(lambda: not browser.shards.job.running)
+
+        assert "key,shard,index,cls" == (tmp_path / "some.csv").read_text().splitlines()[0]
+
     def test_a_page_overwrites_nothing(self, browser, shards):
         error, _ = ask(browser, "keep", path=str(shards[0]), query=0)
 
