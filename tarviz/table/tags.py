@@ -93,7 +93,7 @@ class Tags:
         wanted: dict[str, list[tuple[str, str, str]]] = {}
         loose: dict[str, list[tuple[str, str]]] = {}
         place, left = self._placer(), 0
-        for number, text in enumerate(Path(path).read_text("utf-8").splitlines(), 1):
+        for number, text in enumerate(Path(path).read_text("utf-8-sig").split("\n"), 1):  # JSON may hold U+2028
             if not text.strip():
                 continue
             try:
@@ -189,7 +189,9 @@ def _read(file: Path, home: Path | None) -> tuple[Notes, list[str]]:
     found: Notes = {}
     others = []
     with suppress(FileNotFoundError, NotADirectoryError):  # whoever writes it says so
-        for text in file.read_text("utf-8", "surrogateescape").splitlines():
+        for text in file.read_text("utf-8", "surrogateescape").split("\n"):
+            if not text:
+                continue
             try:
                 line = json.loads(text)
                 shard = str(line["shard"])

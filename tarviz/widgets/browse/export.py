@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
 from tarviz.outputs import TAR_END, Exists, Names, Output, tar_member
+from tarviz.table.choice import listing
 from tarviz.widgets.answers import kept
 from tarviz.widgets.answers.questions import Questions
 from tarviz.widgets.browse.cells import columns, text, whole
@@ -78,7 +79,7 @@ def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions
         case "csv":
             return table(chosen, columns(chosen) if wanted is None else wanted)
         case "txt":
-            return "".join(f"{row.key}\n" for row in chosen).encode("utf-8", "surrogateescape")
+            return listing(row.key for row in chosen)
     raise UsageError(f"Records are not saved as {kind!r}.", hint=f"There are: {', '.join(KINDS)}.")
 
 
