@@ -66,7 +66,16 @@ def listed(keys: str | Iterable[str]) -> list[str]:
     try:
         if path.stat().st_size > MAX_KEYS:
             raise UsageError(f"{keys!r} is too large for a list of keys.")
-        lines = path.read_text("utf-8-sig", "surrogateescape").split("\n")  # a key may hold other ends of lines, U+2028
+        lines = path.read_bytes().decode("utf-8-sig", "surrogateescape").split("\n")  # a key may hold other ends of lines
     except OSError as error:
         raise UsageError(f"the list of keys {keys!r} cannot be read: {error.strerror}.") from error
-    return [line for line in lines if line.strip()]
+    return [line.removesuffix("\r") for line in lines if line.strip()]
+
+
+def listing(keys: Iterable[str]) -> bytes:
+    """The file that `listed` reads. `UsageError` for a key that is no line."""
+    found = list(keys)
+    bad = next((key for key in found if "\n" in key or key.endswith("\r") or not key.strip()), None)
+    if bad is not None:
+        raise UsageError(f"The key {bad!r} is no line of a list of keys.", hint="Save the records themselves (.tar), or a table (.csv).")
+    return "".join(f"{key}\n" for key in found).encode("utf-8", "surrogateescape")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tarviz import stores
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
+from tarviz.table.choice import listing
 from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def export(table: Table, output: str | PathLike[str], where: str = "", columns: 
     found = table.arrow(f"SELECT {wanted} FROM records WHERE {table.condition(where)}")
     out = io.BytesIO()
     if end == "txt":
-        out.write("".join(f"{key}\n" for key in found.column(0).to_pylist()).encode("utf-8", "surrogateescape"))
+        out.write(listing(found.column(0).to_pylist()))
     elif end == "csv":
         csv.write_csv(found, out)
     else:

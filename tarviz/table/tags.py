@@ -49,8 +49,8 @@ class Tags:
         """Tag records: those a condition chooses, or (shard, key) pairs. How many."""
         return self._change([(*pair, note) for pair in self._chosen(keys)], _checked(tag))
 
-    def add_noted(self, noted: Iterable[tuple[str, str, str]], tag: str) -> int:
-        """Tag records, each with a note of its own: (shard, key, note). How many."""
+    def add_noted(self, noted: Iterable[tuple[str, str, str | None]], tag: str) -> int:
+        """Tag records, each with a note of its own: (shard, key, note). A note None takes the tag away. How many."""
         return self._change(list(noted), _checked(tag))
 
     def remove(self, keys: Iterable[tuple[str, str]] | str, tag: str) -> int:
@@ -93,7 +93,7 @@ class Tags:
         wanted: dict[str, list[tuple[str, str, str]]] = {}
         loose: dict[str, list[tuple[str, str]]] = {}
         place, left = self._placer(), 0
-        for number, text in enumerate(Path(path).read_text("utf-8").split("\n"), 1):
+        for number, text in enumerate(Path(path).read_text("utf-8-sig").split("\n"), 1):  # JSON may hold U+2028
             if not text.strip():
                 continue
             try:

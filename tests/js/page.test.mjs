@@ -277,8 +277,13 @@ test("a tag is given, counted beside the grid, asked for and taken away", async 
 
   press(grid, "T");
   click(page.all(".tvz-tagger button")[1]);
-  await until(() => /1 record no longer tagged odd/.test(status()));
+  await until(() => /1 record no longer tagged odd$/.test(status()));
   assert.ok(!("note" in page.last("untag")));
+  await until(() => !bar());
+  press(grid, "z", { ctrlKey: true });
+  await until(bar);
+  assert.deepEqual({ tag: "odd", before: [[1, "why not"]] }, page.last("retag"));
+  press(grid, "y", { ctrlKey: true });
   await until(() => !bar());
 });
 

@@ -442,13 +442,13 @@ test("a series has the colour of its name, else one of eight in turn, the accent
   assert.equal(8, new Set(colours.slice(2)).size);
 });
 
-/** A picture of 60 by 40 in a frame of 1000 by 600. */
-function pictured() {
+/** A picture of 60 by 40, or of another size, in a frame of 1000 by 600. */
+function pictured(width = 60, height = 40) {
   const end = new AbortController();
-  const view = new ImageView(60, 40, end.signal);
+  const view = new ImageView(width, height, end.signal);
   const place = placed(view.frame, view.foot);
   ends.push(() => (end.abort(), place.remove()));
-  view.show({ naturalWidth: 60, naturalHeight: 40 });
+  view.show({ naturalWidth: width, naturalHeight: height });
   return view;
 }
 const near = (wanted, found) => wanted.forEach((value, at) => assert.ok(Math.abs(value - found[at]) < 1e-6, `${found}, not ${wanted}`));
@@ -463,6 +463,11 @@ test("a picture fits its frame by whole pixels, in the middle", () => {
   );
   assert.ok(view.canvas.pen.calls.some(([name, value]) => name === "imageSmoothingEnabled" && value === false));
   assert.equal("60×40 · 15×", view.foot.textContent);
+});
+
+test("a picture one pixel wide is a line that is seen", () => {
+  const calls = pictured(1, 6000).canvas.pen.calls.filter(([name]) => name === "drawImage");
+  assert.deepEqual([1, 600], calls[0].slice(4));
 });
 
 test("enlarged, a picture fills its stage, up to 64 times", () => {

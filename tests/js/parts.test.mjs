@@ -100,6 +100,8 @@ test("what is shown or marked is saved through the page, under the name of the s
   press(page.grid, "N");
   await until(() => !view.marks.size);
   view.table.columns = ["cls"];
+  assert.equal(null, view.copies.columns); // the table is not what shows
+  view.table.root.hidden = false;
   view.config.title = "a/b/train-0.tar and more";
   put(page.find(".tvz-save"), "csv");
   await until(() => /^60 shown/.test(page.find(".tvz-saver .tvz-save-words").textContent));
@@ -130,6 +132,10 @@ test("shards too large for a page cannot be downloaded as tar", async () => {
   assert.deepEqual(["3 shown · 537 MB", false], await disabled("tar", 512 * 2 ** 20));
   assert.deepEqual(["3 shown · 537 MB", true], await disabled("tar", 512 * 2 ** 20 + 1));
   assert.deepEqual(["3 shown · 1.00 GB", false], await disabled("csv", 1e9));
+  put(view.keep.kind, "tar");
+  assert.ok(view.keep.download.disabled);
+  put(view.keep.kind, "txt");
+  assert.ok(!view.keep.download.disabled);
   click(view.keep.bar.querySelector("[aria-label=close]"));
   assert.ok(view.keep.bar.hidden);
 });

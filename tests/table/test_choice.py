@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 import tarviz
 from tarviz.model.errors import UsageError
@@ -47,6 +52,27 @@ def test_keys_are_given_or_the_lines_of_a_file(tmp_path, monkeypatch):
         choice.listed(str(file))
     monkeypatch.setattr(choice, "MAX_KEYS", 11)
     assert 3 == len(choice.listed(str(file)))
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8")).filter(lambda key: key.strip() and "\n" not in key and key[-1] != "\r")))
+@example(["a\u2028b", "c\x85", "\x0bd", "e\rf", "\udcff"])
+def test_a_list_of_keys_reads_back(keys):
+    with NamedTemporaryFile() as file:
+        Path(file.name).write_bytes(choice.listing(keys))
+
+        assert keys == choice.listed(file.name)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "end\r", " ", ""])
+def test_what_is_no_line_is_not_listed(key):
+    with pytest.raises(UsageError, match="is no line of a list of keys"):
+        choice.listing(["a", key])
+
+
+def test_a_list_that_another_program_wrote(tmp_path):
+    (tmp_path / "keys").write_bytes(b"\xef\xbb\xbfa\r\nb\r\n")
+
+    assert ["a", "b"] == choice.listed(str(tmp_path / "keys"))
 
 
 def test_conditions_and_searches_are_joined():

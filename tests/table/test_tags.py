@@ -64,6 +64,16 @@ class TestTags:
         assert 1 == table.tags.load(tmp_path / "tags.jsonl")
         assert {"x": 1} == table.tags.counts()
 
+    def test_lines_of_another_program_keep_every_character(self, make, tmp_path):
+        path = make(TWO)
+        line = json.dumps({"key": "a", "tag": "bad", "note": "one\u2028two\x85", "shard": os.path.basename(path)}, ensure_ascii=False)
+        (tmp_path / "tags.jsonl").write_text(f"\ufeff{line}\r\n", "utf-8")
+        (beside := tmp_path / os.path.dirname(path) / "beside.jsonl").write_text(f"{line}\n", "utf-8")
+
+        assert 1 == tarviz.table(path).tags.load(tmp_path / "tags.jsonl")
+        assert [("a", "bad", "one\u2028two\x85")] == tagged(path)
+        assert [("a", "bad", "one\u2028two\x85")] == tagged(path, tags=beside)
+
     def test_lines_that_are_no_tags_are_named(self, make, tmp_path):
         (tmp_path / "tags.jsonl").write_text('{"key": "a", "tag": "x"}\n{"key": 1}\n')
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +52,7 @@ class KeepAnswers(Answers):
         return {"count": len(ids), "size": len(data)}, [data]
 
     @rpc
-    def keep(self, path: str, query: int, marked: bool = False) -> Message:
+    def keep(self, path: str, query: int, marked: bool = False, columns: list[str] | None = None) -> Message:
         """Write rows where the kernel runs, behind whatever goes on: by the name's end."""
         if not path.strip():
             raise UsageError("Where to?", hint="Name it subset-{}.tar, subset.csv, subset.parquet or keys.txt.")
@@ -61,7 +61,7 @@ class KeepAnswers(Answers):
         ids = self.chosen(query, marked)
 
         def work() -> str:
-            count = export.write(path, self.rows, ids, self.questions)
+            count = export.write(path, self.rows, ids, self.questions, columns)
             return f"{plural(count, 'record')} written to {path}"
 
         return self.shards.job.start(f"writing {path}", work)
@@ -108,25 +108,26 @@ class KeepAnswers(Answers):
 
     @rpc
     def tag(self, tag: str, marked: list[int], note: str = "") -> Message:
-        """Give rows a tag, and a note. `rows` are those that had it not."""
-        before = self._tagged(tag)
-        fresh = [row for row in marked if self._place(row) not in before]
-        count = self.questions.table.tags.add(map(self._place, marked), tag, note)
-        self.questions.changed()
-        return self.tags() | {"count": count, "rows": fresh}
+        """Give rows a tag, and a note. `before` are those that this changed, for `retag`."""
+        return self._retagged(tag, [(row, note) for row in marked])
 
     @rpc
     def untag(self, tag: str, marked: list[int]) -> Message:
-        """Take a tag away from rows. `rows` are those that had it."""
-        before = self._tagged(tag)
-        gone = [row for row in marked if self._place(row) in before]
-        count = self.questions.table.tags.remove(map(self._place, marked), tag)
-        self.questions.changed()
-        return self.tags() | {"count": count, "rows": gone}
+        """Take a tag away from rows. `before` are those that had it, for `retag`."""
+        return self._retagged(tag, [(row, None) for row in marked])
 
-    def _tagged(self, tag: str) -> set[tuple[str, str]]:
-        """The records that have a tag: shard and key."""
-        return {(line["shard"], line["key"]) for line in self.questions.table.tags.lines() if line["tag"] == tag.strip()}
+    @rpc
+    def retag(self, tag: str, before: list[tuple[int, str | None]]) -> Message:
+        """Give rows the tag as they had it: each its note, None where it had no such tag."""
+        return self._retagged(tag, before)
+
+    def _retagged(self, tag: str, noted: Sequence[tuple[int, str | None]]) -> Message:
+        tags = self.questions.table.tags
+        had = {(line["shard"], line["key"]): line["note"] for line in tags.lines() if line["tag"] == tag.strip()}
+        count = tags.add_noted([(*self._place(row), note) for row, note in noted], tag)
+        self.questions.changed()
+        before = [[row, had.get(self._place(row))] for row, note in noted if had.get(self._place(row)) != note]
+        return self.tags() | {"count": count, "before": before}
 
     def _place(self, row: int) -> tuple[str, str]:
         found = self.rows.row(int(row))

@@ -8,17 +8,17 @@ from contextlib import suppress
 from typing import Any
 
 from tarviz import viewers
-from tarviz.formats.field_path import field_path
+from tarviz.formats.field_path import FieldPath, field_path
 from tarviz.looks import roles
 from tarviz.model.errors import TarvizError
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.query import values
+from tarviz.widgets.browse.query import Fields, values
 from tarviz.widgets.browse.rows import Row, Want, payloads
 
 MOST = 40
-"""Columns offered."""
+"""Columns offered on a page."""
 
-_SAMPLE = 24  # records whose columns are looked at
+_AT_ONCE = 512  # records whose JSON is read together
 _MOST_BYTES = 1 << 20
 _LONGEST = 300  # characters of a cell
 _DEPTH = 4
@@ -27,29 +27,28 @@ Cell = str | float | int | bool | None
 
 def columns(rows: Sequence[Row]) -> list[str]:
     """The columns of records, as paths: texts and classes, the names in their JSON, the sizes of all else; usual ones first."""
-    found: list[str] = []
-    wants = []
-    for row in rows[:_SAMPLE]:
-        for ext, size in row.sizes.items():
-            kind = viewers.choose(ext)
-            if kind == "json" and size <= _MOST_BYTES:
-                wants.append(Want(row, ext))
-            elif kind in ("text", "cls"):
-                found.append(_written((ext,)))
-            else:
-                found.append(f"size({_written((ext,))})")
-    for want, blob in zip(wants, payloads(wants), strict=True):
-        if not isinstance(blob, TarvizError):
-            with suppress(ValueError, RecursionError):
-                found += map(_written, _scalars(json.loads(blob), (want.ext,)))
+    found: dict[str, None] = {}
+    for low in range(0, len(rows), _AT_ONCE):
+        wants = []
+        for row in rows[low : low + _AT_ONCE]:
+            for ext, size in row.sizes.items():
+                kind = viewers.choose(ext)
+                if kind == "json" and size <= _MOST_BYTES:
+                    wants.append(Want(row, ext))
+                else:
+                    found[_written((ext,)) if kind in ("text", "cls") else f"size({_written((ext,))})"] = None
+        for want, blob in zip(wants, payloads(wants), strict=True):
+            if not isinstance(blob, TarvizError):
+                with suppress(ValueError, RecursionError):
+                    found |= dict.fromkeys(map(_written, _scalars(json.loads(blob), (want.ext,))))
     usual = [name for name in (*roles.LABELS, *roles.CAPTIONS) if name in found]
-    return list(dict.fromkeys([*usual, *sorted(found, key=lambda name: name.startswith("size("))]))[:MOST]
+    return list(dict.fromkeys([*usual, *sorted(found, key=lambda name: name.startswith("size("))]))
 
 
 def _scalars(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Paths of an object's values that fit into a cell."""
     if isinstance(tree, dict) and len(path) <= _DEPTH:
-        for name, value in list(tree.items())[:MOST]:
+        for name, value in tree.items():
             yield from _scalars(value, (*path, str(name)))
     elif not isinstance(tree, (dict, list)):
         yield path
@@ -65,15 +64,34 @@ def _written(path: tuple[str, ...]) -> str:
     return text
 
 
-def cells(rows: list[Row], asked: Sequence[str]) -> list[list[Cell]]:
-    """A list a row, a value a column; None where a record has none, text cut at 300 characters. `UsageError` for a column that is none."""
+def whole(rows: Sequence[Row], asked: Sequence[str]) -> list[list[Any]]:
+    """A list a row, a value a column as the record has it; None where it has none. `UsageError` for a column that is none."""
     paths = [field_path(name) for name in asked]
     found = values(rows, frozenset[str]().union(*(path.needs for path in paths)))
-    return [[_cell(path.value(fields)) for path in paths] for fields in found]
+    return [[_value(path, fields) for path in paths] for fields in found]
+
+
+def _value(path: FieldPath, fields: Fields) -> Any:
+    """A value as SQL has it: 007 in a text is no 7."""
+    value = path.value(fields)
+    ext, steps = path.ways[0] if path.ways and not path.of else ("", ())
+    if isinstance(value, int | float) and not steps and ext in fields and viewers.choose(ext) == "text":
+        return fields[ext].decode("utf-8-sig").strip()
+    return value
+
+
+def cells(rows: Sequence[Row], asked: Sequence[str]) -> list[list[Cell]]:
+    """The same for a page to hold: text cut at 300 characters."""
+    return [list(map(_cell, line)) for line in whole(rows, asked)]
+
+
+def text(value: Any) -> str:
+    """A value that is no number: text as it is, all else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _cell(value: Any) -> Cell:
     if value is None or isinstance(value, bool) or (isinstance(value, (int, float)) and abs(value) < 1e300):
         return value if not isinstance(value, float) or value == value else "NaN"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-    return readable(text[:_LONGEST] + ("…" if len(text) > _LONGEST else ""))
+    written = text(value)
+    return readable(written[:_LONGEST] + ("…" if len(written) > _LONGEST else ""))

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from numpy.typing import NDArray
 from tarviz.model.errors import LimitError, UsageError
 from tarviz.model.types import URL, Buffer, Record
 from tarviz.outputs import TAR_END, Exists, Names, Output, tar_member
+from tarviz.table.choice import listing
 from tarviz.widgets.answers import kept
 from tarviz.widgets.answers.questions import Questions
-from tarviz.widgets.browse.cells import cells, columns
+from tarviz.widgets.browse.cells import columns, text, whole
 from tarviz.widgets.browse.rows import Row, Rows
 
 KINDS = ("tar", "csv", "parquet", "txt")
@@ -48,19 +50,21 @@ def tar(records: Iterable[Record]) -> bytes:
 
 
 def table(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
-    """CSV with a header: key, shard, index, and a column an expression."""
+    """CSV with a header: key, shard, index, and a column an expression, its texts whole."""
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    # Before Python 3.13 csv quotes a lone \r only where lines end in one
+    writer = csv.writer(SimpleNamespace(write=lambda line: out.write(line[:-2] + "\n")))
     writer.writerow(["key", "shard", "index", *columns])
     for low in range(0, len(rows), 512):
         part = list(rows[low : low + 512])
-        for row, line in zip(part, cells(part, columns), strict=True):
-            writer.writerow([row.key, row.shard.url, row.record, *line])
+        for row, line in zip(part, whole(part, columns), strict=True):
+            values = [one if isinstance(one, int | float | None) else text(one) for one in line]
+            writer.writerow([row.key, row.shard.url, row.record, *values])
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 
 def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions, wanted: Sequence[str] | None = None) -> bytes:
-    """Rows as a file of one of `KINDS`, a Parquet with every column that was made; `wanted` are the columns of a CSV (None: those that the
+    """Rows as a file of one of `KINDS`, a Parquet with every column that was made; `wanted` are the columns of a CSV (None: all that the
     records have)."""
     if kind == "parquet":
         import pyarrow.parquet as form
@@ -75,11 +79,19 @@ def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions
         case "csv":
             return table(chosen, columns(chosen) if wanted is None else wanted)
         case "txt":
-            return "".join(f"{row.key}\n" for row in chosen).encode("utf-8", "surrogateescape")
+            return listing(row.key for row in chosen)
     raise UsageError(f"Records are not saved as {kind!r}.", hint=f"There are: {', '.join(KINDS)}.")
 
 
-def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], questions: Questions, *, exists: Exists = "error") -> int:
+def write(
+    path: str | os.PathLike[str],
+    rows: Rows,
+    ids: NDArray[np.int64],
+    questions: Questions,
+    wanted: Sequence[str] | None = None,
+    *,
+    exists: Exists = "error",
+) -> int:
     """Write rows to `path` by its ending (`.tar`, `.csv`, `.parquet`, `.txt`), which has its name when it is complete; returns how many.
 
     A `.tar` whose name has a counter (`subset-{}.tar`) is shards of at most 10⁹ bytes. Members are copied as they are. Nothing is
@@ -98,5 +110,5 @@ def write(path: str | os.PathLike[str], rows: Rows, ids: NDArray[np.int64], ques
             for pieces in members(rows.row(row).load() for row in ids.tolist()):
                 output.write(pieces)
         else:
-            output.write([exported(kind, rows, ids, questions)])
+            output.write([exported(kind, rows, ids, questions, wanted)])
     return len(ids)

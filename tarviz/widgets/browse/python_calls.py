@@ -24,10 +24,15 @@ def browse(urls: Sequence[str | PathLike[str]], wish: Wish, chosen: Mapping[str,
     return f"tarviz.browse({', '.join([_urls(urls), *written])})"
 
 
-def compare(urls: Sequence[str | PathLike[str]], field: str, keys: Sequence[str], count: int) -> str:
-    """`tarviz.compare(…)` of the records of `keys`, of which there were `count`."""
-    left = f"  # the first {len(keys)} of {count} marked" if count > len(keys) else ""
-    return readable(f"tarviz.compare({_urls(urls)}, ['decode({field})'], records={list(keys)!r}){left}")
+def compare(urls: Sequence[str | PathLike[str]], field: str, records: Sequence[str], count: int) -> str:
+    """`tarviz.compare(…)` of records as Python writes them, of which there were `count`."""
+    left = f"  # the first {len(records)} of {count} marked" if count > len(records) else ""
+    return readable(f"tarviz.compare({_urls(urls)}, ['decode({field})'], records=[{', '.join(records)}]){left}")
+
+
+def record(url: str, number: int) -> str:
+    """The record of a shard by its number there."""
+    return f"tarviz.index({redact(url)!r})[{number}]"
 
 
 def _urls(urls: Sequence[str | PathLike[str]]) -> str:

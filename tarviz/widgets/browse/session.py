@@ -12,7 +12,7 @@ import numpy as np
 
 from tarviz import viewers
 from tarviz.model.errors import redact
-from tarviz.model.types import Buffer
+from tarviz.model.types import Buffer, to_bytes
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.by_hand import ViewAnswers
 from tarviz.widgets.answers.keep_answers import KeepAnswers
@@ -178,9 +178,13 @@ class Session(Answers):
         if not marked:
             return {"python": readable(self.spec())}
         rows = self.shards.marks.array().tolist()
-        refs = [ref for row in rows[:MOST_COMPARED] if (ref := RecordRef.of(self.rows, row)) is not None]
+        refs = {row: ref for row in rows[:MOST_COMPARED] if (ref := RecordRef.of(self.rows, row)) is not None}
         field = self.look.image or self._picture(rows)
-        return {"python": python_calls.compare(self.shards.urls, field, [ref.key for ref in refs], len(rows))}
+        records = [  # a key is its first record's
+            repr(ref.key) if self.rows.find(to_bytes(ref.key)) == row else python_calls.record(ref.shard, ref.index)
+            for row, ref in refs.items()
+        ]
+        return {"python": python_calls.compare(self.shards.urls, field, records, len(rows))}
 
     def _picture(self, rows: list[int]) -> str:
         """The first picture of the first of these rows, in the words of a chain."""

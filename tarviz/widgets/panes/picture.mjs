@@ -193,7 +193,7 @@ export class ImageView {
     pen.setTransform(dots, 0, 0, dots, 0, 0);
     pen.imageSmoothingEnabled = scale * dots < 4 && !(scale >= 2 && this.width <= 64);
     pen.imageSmoothingQuality = "high";
-    pen.drawImage(this.picture, x, y, this.width * scale, this.height * scale);
+    pen.drawImage(this.picture, x, y, Math.max(1, this.width * scale), Math.max(1, this.height * scale)); // a line is still seen
     this.over?.(pen, { scale, x, y });
     this.tell(-1, -1);
   }

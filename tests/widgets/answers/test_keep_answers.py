@@ -84,6 +84,12 @@ class TestKeep:
 
         assert "set/n000001\nset/n000003\n" == (tmp_path / "keys.txt").read_text()
 
+    def test_a_table_has_the_columns_in_view(self, browser, tmp_path):
+        ask(browser, "keep", path=str(tmp_path / "some.csv"), query=browser.query.number, columns=["cls"])
+        wait_until(lambda: not browser.shards.job.running)
+
+        assert "key,shard,index,cls" == (tmp_path / "some.csv").read_text().splitlines()[0]
+
     def test_a_page_overwrites_nothing(self, browser, shards):
         error, _ = ask(browser, "keep", path=str(shards[0]), query=0)
 
@@ -213,6 +219,21 @@ class TestTags:
         ask(browser, "untag", tag="blurred", marked=[0])
 
         assert ["set/n000002"] == shown(browser, "is:blurred")
+
+    def test_what_was_changed_is_told_and_can_be_put_back_notes_included(self, browser):
+        def notes():
+            return {line["key"][-1]: line["note"] for line in browser.shards.questions.table.tags.lines()}
+
+        ask(browser, "tag", tag="blurred", marked=[0, 2], note="by hand")
+        again, _ = ask(browser, "tag", tag="blurred", marked=[1, 2], note="seen twice")
+        assert [[1, None], [2, "by hand"]] == again["before"]
+        ask(browser, "retag", tag="blurred", before=again["before"])
+        assert {"0": "by hand", "2": "by hand"} == notes()
+        gone, _ = ask(browser, "untag", tag="blurred", marked=[0, 1])
+        assert [[0, "by hand"]] == gone["before"]
+        assert {"2": "by hand"} == notes()
+        ask(browser, "retag", tag="blurred", before=gone["before"])
+        assert {"0": "by hand", "2": "by hand"} == notes()
 
     @pytest.mark.parametrize("tag", ["", "two, three", "x" * 101])
     def test_what_is_no_tag_is_refused_with_what_one_is(self, browser, tag):

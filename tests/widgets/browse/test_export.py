@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import tarfile
 
 import numpy as np
@@ -49,6 +51,21 @@ def test_a_table_has_a_column_an_expression(browser, tmp_path):
     )
     assert b"key,shard,index,cls,txt,json.w,json.ok" == exported(browser, "csv").splitlines()[0]
     assert ",4,a \N{REPLACEMENT CHARACTER} b\n" in exported(browser, "csv", [1]).decode()
+
+
+def test_a_table_has_every_column_and_every_text_as_it_is(tmp_path):
+    texts = ["x" * 5000, "007", "1_000", "nan", "a\rb", 'say "a",\r\nb', "\u202eabc", "3.50"]
+    late = json.dumps({f"n{number}": number for number in range(60)}).encode()
+    records = [(f"r{number:02d}", {"txt": text.encode()}) for number, text in enumerate(texts)]
+    records += [(f"s{number:02d}", {"cls": b"03"}) for number in range(30)]
+    browser = settle(Browser([tar(tmp_path / "s.tar", [*records, ("t", {"json": late})])], cache=False))
+
+    found = list(csv.DictReader(io.StringIO(exported(browser, "csv", range(39)).decode(), newline="")))
+
+    assert texts == [row["txt"] for row in found[:8]]
+    assert ["3"] * 30 == [row["cls"] for row in found[8:38]]
+    assert [str(number) for number in range(60)] == [found[38][f"json.n{number}"] for number in range(60)]
+    browser.close()
 
 
 def test_a_list_has_a_key_a_line(browser):

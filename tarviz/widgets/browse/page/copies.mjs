@@ -49,16 +49,21 @@ export class Copies {
     return undefined;
   }
 
+  /** The columns of a CSV: those in view, where the table is; null: all. */
+  get columns() {
+    const { columns, shown } = this.view.table;
+    return shown && columns?.length ? columns : null;
+  }
+
   /** What is marked, or else what is shown, as a file. @param {string} kind tar, csv or txt */
   async save(kind) {
     const { view } = this;
     if (!kind) return;
     const marked = view.marks.size > 0;
-    const columns = view.table.columns?.length ? view.table.columns : null;
     try {
       view.say(`gathering ${marked ? "the marked" : "all that show"} …`);
       await view.marks.told;
-      const { r, buffers } = await view.rpc("export", { kind, query: view.query, marked, columns: kind === "csv" ? columns : null });
+      const { r, buffers } = await view.rpc("export", { kind, query: view.query, marked, columns: kind === "csv" ? this.columns : null });
       const name = `${
         view.config.title
           .split("/")

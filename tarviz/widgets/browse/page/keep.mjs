@@ -21,12 +21,14 @@ export class Keep {
     /** @type {[string, number][]} */
     this.tags = [];
     this.tagVersion = -1;
+    /** what the records would be as a tar */
+    this.bytes = 0;
     /** what is drawn, so that nothing is drawn anew for nothing */
     this.key = "";
     this.words = h("span", { class: "tvz-save-words" });
     this.kind = h(
       "select",
-      { "aria-label": "what is written", onchange: () => this.name() },
+      { "aria-label": "what is written", onchange: () => (this.name(), this.allow()) },
       ...KINDS.map(([value, text]) => h("option", { value }, text)),
     );
     this.path = h("input", {
@@ -85,7 +87,8 @@ export class Keep {
         const marked = view.marks.size > 0;
         const { r } = await view.rpc("preview", { query: view.query, marked });
         fill(this.words, `${formatCount(r.count)} ${marked ? "marked" : "shown"} · ${formatBytes(r.bytes)}`);
-        this.download.disabled = this.kind.value === "tar" && r.bytes > MOST_DOWNLOADED;
+        this.bytes = r.bytes;
+        this.allow();
       }
     } catch (error) {
       view.trouble(error);
@@ -99,6 +102,11 @@ export class Keep {
     this.path.value = this.clean ? "clean-{}.tar" : kind === "tar" ? "subset-{}.tar" : kind === "txt" ? "keys.txt" : `subset.${kind}`;
   }
 
+  /** Shards too large for a page are only written. */
+  allow() {
+    this.download.disabled = this.kind.value === "tar" && this.bytes > MOST_DOWNLOADED;
+  }
+
   close() {
     if (this.bar.contains(focusedBeside(this.bar))) this.view.list.focus();
     this.bar.hidden = true;
@@ -110,7 +118,7 @@ export class Keep {
       await view.marks.told;
       const { r } = this.clean
         ? await view.rpc("clean", { path: this.path.value })
-        : await view.rpc("keep", { path: this.path.value, query: view.query, marked: view.marks.size > 0 });
+        : await view.rpc("keep", { path: this.path.value, query: view.query, marked: view.marks.size > 0, columns: view.copies.columns });
       this.close();
       this.take(r);
       view.wake();

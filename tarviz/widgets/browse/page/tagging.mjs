@@ -67,13 +67,17 @@ export class Tagging {
     const more = what === "tag" ? { note: this.note.value } : {};
     try {
       const { r } = await view.rpc(what, { tag, marked: rows, ...more });
-      const again = (/** @type {string} */ way) => () =>
-        view.rpc(way, { tag, marked: r.rows, ...(way === "tag" ? more : {}) }).then(() => view.wake());
-      if (r.rows.length) view.history.did({ text: `${what} ${tag}`, undo: again(what === "tag" ? "untag" : "tag"), redo: again(what) });
+      const does = (/** @type {string} */ name, /** @type {any} */ asked) => () =>
+        view.rpc(name, { tag, ...asked }).then(() => view.wake());
+      if (r.before.length)
+        view.history.did({
+          text: `${what} ${tag}`,
+          undo: does("retag", { before: r.before }),
+          redo: does(what, { marked: rows, ...more }),
+        });
       this.close();
-      view.say(
-        `${formatCount(r.count)} record${r.count === 1 ? "" : "s"} ${what === "tag" ? `tagged ${tag}` : `no longer tagged ${tag}`}: is:${tag} shows them`,
-      );
+      const done = what === "tag" ? `tagged ${tag}: is:${tag} shows them` : `no longer tagged ${tag}`;
+      view.say(`${formatCount(r.count)} record${r.count === 1 ? "" : "s"} ${done}`);
       view.wake();
     } catch (error) {
       view.trouble(error);

@@ -14,6 +14,7 @@ from tarviz.model.errors import LimitError, TarvizError, redact
 from tarviz.model.types import Buffer
 from tarviz.viewers import Meta, Note, Panel
 from tarviz.viewers.panel import MAX_PREVIEW_BYTES, readable
+from tarviz.widgets.browse import python_calls
 from tarviz.widgets.browse.rows import Row, Want, payloads
 
 
@@ -31,7 +32,7 @@ def describe(row: Row) -> dict[str, Any]:
         "index": row.record,
         "fields": fields,
         "pending": row.pending,
-        "python": f"import tarviz\nrecord = tarviz.index({redact(row.shard.url)!r})[{row.record}]  # {row.key!r}",
+        "python": f"import tarviz\nrecord = {python_calls.record(row.shard.url, row.record)}  # {row.key!r}",
     }
 
 

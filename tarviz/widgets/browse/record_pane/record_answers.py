@@ -84,7 +84,7 @@ class RecordAnswers(Answers):
     def columns(self) -> Message:
         """The columns of the table, as expressions."""
         rows = [self.rows.row(one) for one in self.look.query.ids(0, 24) or self.rows.ids(0, 24)]
-        return {"columns": [readable(name) for name in cells.columns(rows)]}
+        return {"columns": [readable(name) for name in cells.columns(rows)[: cells.MOST]]}
 
     @rpc
     def cells(self, query: int, start: int, stop: int, columns: list[str]) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 from pathlib import Path
@@ -9,12 +10,14 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+import tarviz
 from tarviz import samples
 from tarviz.model.errors import UsageError
 from tarviz.samples import write_shard
 from tarviz.widgets.browse import python_calls
 from tarviz.widgets.browse.controller import Browser
 from tests.conftest import wait_until
+from tests.widgets.conftest import tar
 
 LABELS = {
     "captions": "json.caption", "coco": "", "yolo": "", "voc": "", "detections": "", "wav": "txt", "text": "", "chat": "",
@@ -229,4 +232,15 @@ class TestKept:
         browser.session.mark_shown(browser.query.number)
 
         assert "decode(png)" in browser.session.call(marked=True)["python"]
-        assert "the first 12 of 18 marked" in python_calls.compare(["a.tar"], "jpg", ["key"] * 12, 18)
+        assert "the first 12 of 18 marked" in python_calls.compare(["a.tar"], "jpg", ["'key'"] * 12, 18)
+
+    def test_the_comparison_is_of_the_marked_where_keys_come_twice(self, tmp_path):
+        shards = [tar(tmp_path / f"{name}.tar", [("k", {"txt": name.encode()})]) for name in "ab"]
+        with contextlib.closing(Browser(shards, cache=False)) as browser:
+            assert browser.wait(2, 60)
+            browser.session.mark(browser.shards.rows.ids(0, 2))
+            call = browser.session.call(marked=True)["python"]
+
+        compared = eval(call, {"tarviz": tarviz})
+        assert ["a", "b"] == [bytes(values["txt"]).decode() for values in compared.controller.records]
+        compared.close()
