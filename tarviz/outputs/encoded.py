@@ -35,7 +35,8 @@ def check_key(key: str) -> None:
     base = key.rpartition("/")[2]
     if not base or "." in base or key.startswith("./") or _NO_NAME(key):
         text = f"{key!r} cannot be a key: readers would cut it elsewhere."
-        raise UsageError(text, key=key, hint="Its last part is not empty and holds no dot (put _ there); it begins with no ./ and is text without NUL.")
+        hint = "Its last part is not empty and holds no dot (put _ there); it begins with no ./ and is text without NUL."
+        raise UsageError(text, key=key, hint=hint)
 
 
 def array_of(value: Any) -> Any:

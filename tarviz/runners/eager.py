@@ -197,5 +197,6 @@ def collate(values: list[Any], stack: Callable[[list[Any]], NDArray[Any]] = np.s
         return stack(values) if len({(np.shape(value), np.asarray(value).dtype) for value in values}) == 1 else values
     if isinstance(first, bool | int | float) and all(type(value) is type(first) for value in values):
         made = np.array(values)
-        return values if made.dtype.kind not in ("f" if type(first) is float else "biu") else made  # whole numbers beyond int64: NumPy rounds
+        exact = "f" if type(first) is float else "biu"  # NumPy rounds whole numbers where some are beyond int64
+        return made if made.dtype.kind in exact else values
     return values
