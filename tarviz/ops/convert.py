@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import ChainError, DataError, SchemaError
-from tarviz.model.types import Feature
+from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import Draw, FieldOp
 
 _DTYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+_WIDE = {"int32", "uint32", "int64", "uint64"}  # of pictures TensorFlow lacks some of these conversions, and others overflow in it
 
 
 def dtype_name(op: str, dtype: Any) -> str:
@@ -57,6 +58,10 @@ class Convert(FieldOp):
             cure = f" Put decode({self.ext}) before it." if feature.dtype == "bytes" else ""
             raise SchemaError(f"{self} expects an array or a number, got {feature}.{cure}", details={"field": self.ext})
         return Feature(self.dtype, feature.shape)
+
+    def lowers_on(self, schema: Schema) -> bool:
+        feature = schema[self.field(schema)]
+        return self.lowers and (not feature.shape or feature.dtype == self.dtype or not {feature.dtype, self.dtype} & _WIDE)
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

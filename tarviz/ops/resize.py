@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tarviz.model.types import Feature
+from tarviz.model.types import Feature, Schema
 from tarviz.ops.base import Draw
 from tarviz.ops.values.geometric import GeometricOp
 from tarviz.ops.values.geometry import Geometry, Resized, Size
@@ -34,6 +34,10 @@ class Resize(GeometricOp):
 
     def native(self, feature: Feature) -> bool:
         return feature.dtype == "uint8" and fast_resize() is not None
+
+    def lowers_on(self, schema: Schema) -> bool:
+        unknown = "bool", "uint32", "uint64"  # to tf.image.resize
+        return GeometricOp.lowers_on(self, schema) and schema[self.field(schema)].dtype not in unknown
 
     def infer_size(self, feature: Feature) -> Size:
         return self.size

@@ -20,6 +20,7 @@ _SHORT = 8192  # bytes: pieces smaller than this on average are joined
 _AS_IT_IS = ("1", "P", "I;16")  # modes of PIL that PNG has, too: the numbers of a palette are classes of a mask, 16 bits a depth
 _plain_key = re.compile(r"[\w-]+").fullmatch
 _OUTSIDE = re.compile(r"[/\\~]|[A-Za-z]:|(.*[/\\])?\.\.([/\\]|$)", re.DOTALL)
+_NO_NAME = re.compile(r"[\0\ud800-\udc7f\udd00-\udfff]").search  # bytes that UTF-8 lacks are \udc80 to \udcff: to_bytes
 
 
 def check_key(key: str) -> None:
@@ -32,9 +33,10 @@ def check_key(key: str) -> None:
         text = f"the key {key!r} leads out of the folder that a shard is unpacked into."
         raise UsageError(text, code="E_UNSAFE_NAME", key=key, hint="Keys are relative, without '..'.")
     base = key.rpartition("/")[2]
-    if not base or "." in base or "\0" in key:
+    if not base or "." in base or key.startswith("./") or _NO_NAME(key):
         text = f"{key!r} cannot be a key: readers would cut it elsewhere."
-        raise UsageError(text, key=key, hint="Its last part is not empty and holds no dot and no NUL; put _ in place of dots.")
+        hint = "Its last part is not empty and holds no dot (put _ there); it begins with no ./ and is text without NUL."
+        raise UsageError(text, key=key, hint=hint)
 
 
 def array_of(value: Any) -> Any:
@@ -50,7 +52,7 @@ def array_of(value: Any) -> Any:
         return array[:, :, None] if array.ndim == 2 else array
     if type(value) is dict and value.keys() == {"bytes", "path"} and value["bytes"] is not None:  # a picture of datasets, not decoded
         return value["bytes"]
-    if hasattr(value, "detach"):
+    if hasattr(value, "cpu"):
         return value.detach().cpu().numpy()
     if hasattr(value, "__array__") and not isinstance(value, np.ndarray | np.generic):
         array = np.asarray(value)
@@ -100,7 +102,7 @@ class RecordEncoder:
         return pieces
 
     def _suffix(self, key: str, ext: str) -> bytes:
-        if not isinstance(ext, str) or not all(ext.split(".")) or "/" in ext or "\0" in ext:
+        if not isinstance(ext, str) or not all(ext.split(".")) or "/" in ext or _NO_NAME(ext):
             text = f"{ext!r} cannot name a field."
             raise UsageError(text, key=key, hint="A field is named as an extension: jpg, cls, seg.png.")
         self._alike = self._alike or ext.lower() in map(str.lower, self._suffixes)

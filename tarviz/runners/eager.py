@@ -196,5 +196,7 @@ def collate(values: list[Any], stack: Callable[[list[Any]], NDArray[Any]] = np.s
     if isinstance(first, np.ndarray | np.generic):
         return stack(values) if len({(np.shape(value), np.asarray(value).dtype) for value in values}) == 1 else values
     if isinstance(first, bool | int | float) and all(type(value) is type(first) for value in values):
-        return np.array(values)
+        made = np.array(values)
+        exact = "f" if type(first) is float else "biu"  # NumPy rounds whole numbers where some are beyond int64
+        return made if made.dtype.kind in exact else values
     return values

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tarviz
 from tarviz.model.errors import ChainError, DataError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops import Convert
@@ -135,6 +137,18 @@ class TestInTheGraph:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
         with pytest.raises(tf.errors.InvalidArgumentError, match="out of range"):
             Convert("cls", "int8").apply_tf(tf.constant(128, tf.int64))
+
+    @pytest.mark.parametrize(
+        ("given", "dtype"),
+        [(np.ones((1, 1, 1), np.float32), "int64"), (np.full((1, 1, 1), 1 << 31, np.uint32), "uint8"), (np.ones((1, 1, 1)), "uint64")],
+    )
+    def test_pictures_that_tensorflow_converts_otherwise_are_converted_outside(self, tmp_path: Path, given: Any, dtype: str) -> None:
+        pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        tarviz.write([{"npy": given}], tmp_path / "a.tar", progress=False)
+        pipeline = tarviz.Pipeline(tmp_path / "a.tar", f"decode(npy)|convert(npy, {dtype})", select="npy")
+        expected, found = next(iter(pipeline)), next(iter(pipeline.tf(graph=True))).numpy()
+
+        assert (dtype, expected.item()) == (found.dtype.name, found.item())
 
 
 class TestWholeNumbers:

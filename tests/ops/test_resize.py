@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from PIL import Image
 
+import tarviz
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
 from tarviz.ops import Resize
@@ -87,3 +90,12 @@ class TestResizeMany(OpTests):
     op = Resize("png", (16, 9))
     accepts = Feature("uint8", (None, None, 7))
     tf_atol = 1
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint32", "uint64"])
+def test_what_tensorflow_cannot_resize_is_resized_outside(tmp_path: Path, dtype: str) -> None:
+    pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+    tarviz.write([{"npy": np.arange(12).reshape(3, 4, 1).astype(dtype)}], tmp_path / "a.tar", progress=False)
+    pipeline = tarviz.Pipeline(tmp_path / "a.tar", "decode(npy)|resize(npy, (2, 2))", select="npy")
+
+    np.testing.assert_array_equal(next(iter(pipeline)), next(iter(pipeline.tf(graph=True))).numpy(), strict=True)

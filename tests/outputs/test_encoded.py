@@ -12,7 +12,7 @@ from tarviz.model.errors import SchemaError, UsageError
 from tarviz.outputs.encoded import EncodedRecords, RecordEncoder, array_of, check_key
 
 
-@pytest.mark.parametrize("key", ["", "a.b", "a/", "a/b.c", "a\0b"])
+@pytest.mark.parametrize("key", ["", "a.b", "a/", "a/b.c", "a\0b", "./a", "./a/b", "a\ud800"])
 def test_keys_that_would_be_cut_elsewhere_are_refused(key: str):
     with pytest.raises(UsageError, match="cannot be a key"):
         check_key(key)
@@ -30,12 +30,12 @@ def test_a_key_is_a_text():
         check_key(7)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("key", ["0001", "train/0001", "a.b/c", "a b", "é-1"])
+@pytest.mark.parametrize("key", ["0001", "train/0001", "a.b/c", "a b", "é-1", "a/./b", "\udcff"])
 def test_other_keys_are_taken(key: str):
     check_key(key)
 
 
-@pytest.mark.parametrize("ext", ["", ".jpg", "a..b", "a/b", "jpg.", "a\0"])
+@pytest.mark.parametrize("ext", ["", ".jpg", "a..b", "a/b", "jpg.", "a\0", "a\ud800"])
 def test_names_that_are_no_extension_are_refused(ext: str):
     with pytest.raises(UsageError, match="cannot name a field"):
         RecordEncoder().members("a", {ext: b""})
@@ -144,3 +144,8 @@ def test_records_are_cut_where_they_end(size: int):
     assert b"".join([piece for members in each for piece in members]) == b"".join(held.buffers())
     assert [sum(map(len, members)) for members in each] == held.size.tolist()
     assert 0 == np.sum(held.size % 512)
+
+
+def test_a_file_that_is_open_is_no_picture():
+    with pytest.raises(SchemaError, match="expects an image"):
+        RecordEncoder().members("a", {"jpg": io.BytesIO(b"")})

@@ -146,7 +146,11 @@ class TestBatches:
     def test_records_that_differ_stay_as_they_are(self) -> None:
         assert [{"a": 1}, {"b": 2}] == collate([{"a": 1}, {"b": 2}])
         assert [[1], [1, 2]] == collate([[1], [1, 2]])
-        assert [1 << 80, 1] == list(collate([1 << 80, 1]))
+
+    @pytest.mark.parametrize("large", [2**63 + 1, 2**80])
+    def test_whole_numbers_that_no_dtype_holds_together_stay_what_they_are(self, large: int) -> None:
+        assert [large, 1, -1] == collate([large, 1, -1])
+        assert [large, 1] == collate([large, 1])
 
 
 class TestShuffle:

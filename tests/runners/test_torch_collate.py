@@ -107,6 +107,8 @@ class TestWhatIsNot:
             ([1, None], [1, None]),
             ([True, 1], [True, 1]),
             ([2**63, 1], [2**63, 1]),
+            ([-(2**63), 1], torch.tensor([-(2**63), 1])),
+            ([1e300, float("inf")], torch.tensor([1e300, float("inf")], dtype=torch.float64)),
             ([[1, 2], [3, 4]], [[1, 2], [3, 4]]),  # one value a record, whatever the others of the batch are
             ([np.array(["a"]), np.array(["b"])], None),
         ],
@@ -144,7 +146,7 @@ class TestPad:
                     assert other.numpy().tolist() == one.tolist()
 
     def test_leaves_alone_what_has_no_end_to_fill(self) -> None:
-        for values in ([[1, None], [2]], [None, np.ones(2)], [np.ones(2), np.ones((2, 2))], [["a"], []]):
+        for values in ([[1, None], [2]], [None, np.ones(2)], [np.ones(2), np.ones((2, 2))], [["a"], []], [[2**63, 1], [2]]):
             made = Collate(parse("x"), True)(values)
 
             assert isinstance(made, list)

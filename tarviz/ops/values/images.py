@@ -25,7 +25,8 @@ def check_image(op: object, feature: Feature, ranks: tuple[int, ...] = (3,)) -> 
     """`feature` when it can be an image [height, width, channels], by its `ranks` also a film; else `SchemaError`."""
     if feature.dtype in ("bytes", "str", "object") or len(feature.shape) not in ranks:
         ext = getattr(op, "ext", "jpg")
-        cure = f" Put decode({ext}) before it." if feature.dtype == "bytes" else ""
+        grey = " A grey one is [h, w, 1]." if len(feature.shape) == 2 and ranks != FILM else ""
+        cure = f" Put decode({ext}) before it." if feature.dtype == "bytes" else grey
         raise SchemaError(f"{op} expects {_EXPECTED[ranks]}, got {feature}.{cure}", details={"field": ext})
     return feature
 

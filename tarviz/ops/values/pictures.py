@@ -158,6 +158,8 @@ def _converted(image: Image.Image, channels: int) -> Image.Image:
     elif image.mode in ("I", "F"):
         hint = f"decode(…, dtype={'float32' if image.mode == 'F' else 'int32'}) keeps them."
         raise DataError(f"it holds 32-bit samples (mode {image.mode}), which are no colours of 8 bits.", code="E_DECODE", hint=hint)
+    if image.mode == "P" and channels in (1, 3):
+        image.info.pop("transparency", None)  # dropped, of which Pillow would warn
     mode = CHANNELS[channels] or _own_mode(image)
     return image.convert(mode) if image.mode != mode else image
 

@@ -74,7 +74,11 @@ def _toml(data: bytes) -> Any:
 def _safetensors(data: bytes) -> Any:
     from safetensors.numpy import load
 
-    return dict(sorted(load(data).items()))  # the library's order is another every time
+    try:
+        return dict(sorted(load(data).items()))  # the library's order is another every time
+    except KeyError as error:
+        hint = "A Func can read them by safetensors.torch.load and make them float()."
+        raise DataError(f"it holds tensors of {error.args[0]}, a dtype that NumPy lacks.", code="E_DECODE", hint=hint) from error
 
 
 def _columns(table: Any) -> dict[str, Any]:

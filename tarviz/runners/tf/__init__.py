@@ -91,7 +91,8 @@ def run(
     `output_types` and `output_shapes`, in the structure of the selection, None where nothing is asked: dtypes and shapes of what comes
     (numbers are cast, text is read as a number). Values picked out of JSON, and lists that a `Func` returns, have the types asked for, or
     those that fit the first records of the first block: of `1` and `2.5` float64; a length that is not the same in these records is not
-    known. Such lists come as a `tf.RaggedTensor` from a batch, and from a record where lists in them vary; `pad` fills them up instead.
+    known. Such lists come as a `tf.RaggedTensor` from a batch, and from a record where lists in them vary; `pad` fills them up instead,
+    those of text with "" where it is a number.
 
     Arrays of varying size (tokens or boxes as `npy`, sound): `ragged=True` gives batches of them as `tf.RaggedTensor`, `pad=True` fills
     them up with 0, `pad=-1` with that; `output_shapes` with None says which axes vary, else the first records do. Without `batch` each

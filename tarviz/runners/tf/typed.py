@@ -143,9 +143,10 @@ def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
     made = tf.RaggedTensor.from_nested_row_lengths(flat, lengths, validate=False) if lengths else flat
     if pad is None or not lengths:
         return made
-    if pad is True:  # by nothing: 0, False, ""
+    of_text = made.dtype == tf.string
+    if pad is True or of_text != isinstance(pad, str | bytes):  # by nothing: 0, False, ""
         return made.to_tensor()
-    return made.to_tensor(tf.cast(pad, made.dtype) if made.dtype != tf.string else pad)
+    return made.to_tensor(pad if of_text else tf.cast(pad, made.dtype))
 
 
 def _numbers(data: Any, dtype: Any) -> Any:

@@ -92,14 +92,17 @@ def _dtype(kinds: set[str]) -> str | None:
 def as_array(value: Any, dtype: str) -> NDArray[Any]:
     """A number or a list of numbers as an array of `dtype`. `SchemaError` where that would change a value."""
     try:
-        array = np.asarray(value)
-        found = array.astype(dtype)
+        array = exact = np.asarray(value)
+        if array.dtype.kind == "f" and dtype == "uint64":
+            exact = np.array(value, object)  # NumPy rounds whole numbers where some are beyond int64
+        with np.errstate(invalid="ignore"):
+            found = exact.astype(dtype)
     except (ValueError, TypeError, OverflowError):
         raise SchemaError(f"is {_words(value)}") from None
     if array.dtype.kind not in "biuf" or (array.dtype.kind == "b") != (np.dtype(dtype).kind == "b"):
         if array.size:
             raise SchemaError(f"is {_words(value)}")
-    elif np.dtype(dtype).kind in "iu" and not np.array_equal(found, array):
+    elif np.dtype(dtype).kind in "iu" and not np.array_equal(found, exact):
         raise SchemaError(f"is {_words(value)}")
     return found
 

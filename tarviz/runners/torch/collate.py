@@ -66,7 +66,7 @@ def _form(value: Any) -> Any:
         return (value.dtype, value.shape) if known else None
     if isinstance(value, torch.Tensor):
         return value.dtype, value.shape
-    return type(value) if isinstance(value, bool | int | float) and abs(value) < _LARGEST else None
+    return type(value) if isinstance(value, float) or (isinstance(value, int) and -_LARGEST <= value < _LARGEST) else None
 
 
 def _padded(values: Sequence[Any], fill: Any) -> NDArray[Any] | None:
@@ -90,6 +90,6 @@ def _padded(values: Sequence[Any], fill: Any) -> NDArray[Any] | None:
 
 def _array(value: Any, fill: Any) -> NDArray[Any] | None:
     if isinstance(value, list | tuple):
-        plain = all(isinstance(part, bool | int | float) for part in value)
+        plain = all(isinstance(part, bool | int | float) and _form(part) is not None for part in value)
         value = np.array(value) if plain else _padded(value, fill)
     return np.asarray(value) if isinstance(value, np.ndarray | torch.Tensor) and _form(value) is not None else None

@@ -91,10 +91,12 @@ class TestChannels:
 
     def test_a_palette_gives_its_numbers_or_its_colours(self) -> None:
         image = Image.fromarray(COLOURS).convert("P")
-        data = saved(image, "PNG", transparency=0)
+        for transparency in (0, bytes(range(256))):
+            data = saved(image, "PNG", transparency=transparency)
 
-        np.testing.assert_array_equal(np.asarray(image), decode_picture(data, channels=0)[:, :, 0])
-        np.testing.assert_array_equal(np.asarray(image.convert("RGB")), decode_picture(data))
+            np.testing.assert_array_equal(np.asarray(image), decode_picture(data, channels=0)[:, :, 0])
+            np.testing.assert_array_equal(np.asarray(image.convert("RGB")), decode_picture(data))
+            np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(data)).convert("RGBA")), decode_picture(data, channels=4))
 
     def test_16_bits_keep_the_high_byte(self) -> None:
         data = saved(Image.fromarray(np.array([[0x1234, 0xFEDC]], np.uint16)), "PNG")

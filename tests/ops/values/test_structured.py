@@ -125,6 +125,15 @@ def test_safetensors_come_in_one_order_every_time() -> None:
     assert list("abcdefghijkl") == list(decode_payload("safetensors", blob))
 
 
+def test_safetensors_of_a_dtype_that_numpy_lacks_say_so() -> None:
+    pytest.importorskip("safetensors", reason="safetensors is not installed (extra `media`)")
+    header = b'{"x":{"dtype":"BF16","shape":[2],"data_offsets":[0,4]}}'
+    blob = len(header).to_bytes(8, "little") + header + bytes(4)
+
+    with pytest.raises(DataError, match=r"tensors of BF16, a dtype that NumPy lacks"):
+        decode_payload("safetensors", blob)
+
+
 def test_an_object_in_a_table_stays_one() -> None:
     pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed (extra `table`)")
     from pyarrow import parquet

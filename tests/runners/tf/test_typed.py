@@ -88,10 +88,12 @@ class TestInferred:
         batch = next(iter(of(path, "tokens").tf(batch=4, pad=-1)))
         deep = next(iter(of(path, "polygons").tf(batch=3, pad=7)))
         words = next(iter(of(path, "names").tf(batch=3, pad="?")))
+        both = next(iter(Pipeline(path, select=(SelectJSON("json", "tokens"), SelectJSON("json", "names"))).tf(batch=2, pad=-1)))
 
         assert [[-1, -1, -1], [0, -1, -1], [0, 1, -1], [0, 1, 2]] == batch.numpy().tolist()
         assert [[[7], [7]], [[7], [7]], [[7], [2]]] == deep.numpy().tolist()
         assert [[b"?", b"?"], [b"a", b"?"], [b"a", "grün".encode()]] == words.numpy().tolist()
+        assert ([[-1], [0]], [[b""], [b"a"]]) == tuple(part.numpy().tolist() for part in both)
 
     def test_beside_other_fields_and_a_last_batch_left_out(self, path: Path) -> None:
         pipeline = Pipeline(path, "decode(cls)", select={"x": (SelectJSON("json", "tokens"), "cls"), "key": "__key__"})

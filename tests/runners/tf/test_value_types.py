@@ -60,6 +60,8 @@ def test_the_type_that_fits_all(values: list[Any], feature: str | None) -> None:
         ([], "bool"),
         ([[1], [2]], "uint8"),
         (255, "uint8"),
+        ([2**63 + 1, 5], "uint64"),
+        ([[2**64 - 1], [5]], "uint64"),
     ],
 )
 def test_numbers_become_an_array(value: Any, dtype: str) -> None:
@@ -79,6 +81,8 @@ def test_numbers_become_an_array(value: Any, dtype: str) -> None:
         (1, "bool", "int64"),
         ("1", "int64", "str"),
         (2**64, "int64", "int"),
+        (1e300, "int64", "float64"),
+        ([2**63, -1.0], "uint64", "float64[?], 2 of them"),
         (None, "float64", "null"),
         ([1, [2]], "int64", "a list of values of different kinds"),
         ([1.5, 2], "int64", "float64[?], 2 of them"),
