@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,20 @@ def array_of(value: Any) -> Any:
         array = np.asarray(value)
         return array.item() if array.dtype.hasobject and not array.shape else array
     return value
+
+
+def encoded(op: Callable[[str], Encode], ext: str, value: Any, prepare: Callable[[Any], Any] = lambda value: value) -> bytes:
+    """A value that is not bytes by the op for its extension, `prepare`d before. `SchemaError` where it cannot be written."""
+    try:
+        if getattr(value, "mode", None) in _AS_IT_IS and op(ext).format_name == "png":
+            value.save(picture := io.BytesIO(), "PNG")
+            return picture.getvalue()
+        given = array_of(value)
+        return given if isinstance(given, bytes) else op(ext).apply(prepare(given))
+    except TarvizError:
+        raise
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise SchemaError(f"{ext!r} cannot be written: {str(error).rstrip('.')}.") from error
 
 
 @dataclass(slots=True)
@@ -117,11 +131,7 @@ class RecordEncoder:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)  # a copy: it may change before it is written
         try:
-            if getattr(value, "mode", None) in _AS_IT_IS and self._op(ext).format_name == "png":
-                value.save(picture := io.BytesIO(), "PNG")
-                return picture.getvalue()
-            given = array_of(value)
-            return given if isinstance(given, bytes) else self._op(ext).apply(given)
+            return encoded(self._op, ext, value)
         except ChainError as error:
             likely = (
                 "txt" if isinstance(value, str) else "npy" if hasattr(value, "shape") else "png" if hasattr(value, "getbands") else "json"
@@ -130,8 +140,6 @@ class RecordEncoder:
             raise SchemaError(f"{ext!r} says no format, and the value is {type(value).__name__}.", key=key, hint=hint) from error
         except TarvizError as error:
             raise error.at(key=key) from error.__cause__
-        except (TypeError, ValueError, RuntimeError) as error:
-            raise SchemaError(f"{ext!r} cannot be written: {str(error).rstrip('.')}.", key=key) from error
 
 
 @dataclass(slots=True, eq=False)

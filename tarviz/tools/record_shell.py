@@ -96,7 +96,7 @@ class Worker:
     def _checked(code: int) -> None:
         if code:
             how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
-            raise DataError(f"the command {how}.", code="E_COMMAND")
+            raise DataError(f"the command {how}.", code="E_COMMAND", hint="--on-error skip leaves out such records.")
 
     def _add_log(self, left: list[Left]) -> None:
         """Put what the command printed into each record, in place of a field of that name."""

@@ -331,7 +331,7 @@ class TestRunning:
         assert 8 == proc(make(numbered(8)), out, command=command, workers=8, timeout=60).records
 
     def test_a_failure_is_an_error_with_its_place(self, make: Make, out: Path):
-        with pytest.raises(DataError, match="ended with exit code 3") as caught:
+        with pytest.raises(DataError, match=r"ended with exit code 3.*--on-error skip") as caught:
             proc(make(numbered(20)), out, command="[ $(cat sample.cls) != 7 ] || exit 3", workers=3)
 
         assert ("E_COMMAND", "train/n00000007", 7) == (caught.value.code, caught.value.key, caught.value.records_before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import tempfile
@@ -114,7 +115,7 @@ def place_of(sample: Any) -> dict[str, Any]:
 
 def fits(name: str, pattern: str) -> bool:
     """Whether a field's name, with or without a dot before it, fits a pattern."""
-    return fnmatch(name.lower(), pattern) or fnmatch(f".{name.lower()}", pattern)
+    return fnmatch(name, pattern) or fnmatch(f".{name}", pattern)
 
 
 class Continue:
@@ -240,7 +241,11 @@ class Decoder:
                 raise UsageError(f"{handler!r} is not a decoder.", hint="A decoder is an image spec or a function of (extension, bytes).")
 
     def field(self, sample: Sample, ext: str, value: Any) -> Any:
-        """One field's value."""
+        """One field's value; what a sample says of itself (`__source__`) is text."""
+        if ext.startswith("__"):
+            with contextlib.suppress(UnicodeDecodeError):
+                return value.decode() if isinstance(value, bytes) else value
+            return value
         if self.only is not None and ext not in self.only:
             return value
         if not isinstance(value, bytes):
@@ -263,7 +268,7 @@ class Decoder:
     def __call__(self, sample: Sample) -> Sample:
         if not isinstance(sample, dict):
             raise UsageError(f"decode works on samples that are dicts, got {type(sample).__name__}.", hint="Put decode before to_tuple.")
-        return {ext: value if ext.startswith("__") else self.field(sample, ext, value) for ext, value in sample.items()}
+        return {ext: self.field(sample, ext, value) for ext, value in sample.items()}
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ first and run at once.
 from __future__ import annotations
 
 import functools
-import itertools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -33,9 +32,12 @@ def default_collation_fn(samples: Sequence[Any], combine_tensors: bool = True, c
     (array([1, 2]), [b'a', b'b'])
     """
     first = samples[0]
+    if not hasattr(first, "__len__"):
+        raise UsageError(f"a batch is made of tuples or dicts, got {type(first).__name__}.", hint="listed makes lists of anything.")
+    fields = [sample.keys() if isinstance(sample, dict) else hasattr(sample, "__len__") and len(sample) for sample in samples]
+    if any(each != fields[0] for each in fields):
+        raise SchemaError("samples of one batch have different fields.", hint="Put to_tuple or a map before batched.")
     if isinstance(first, dict):
-        if any(sample.keys() != first.keys() for sample in samples):
-            raise SchemaError("samples of one batch have different fields.", hint="Put to_tuple or a map before batched.")
         return {name: _combined([sample[name] for sample in samples], name, combine_tensors, combine_scalars) for name in first}
     return tuple(
         _combined(list(column), place, combine_tensors, combine_scalars) for place, column in enumerate(zip(*samples, strict=True))
@@ -46,10 +48,10 @@ def _combined(values: list[Any], name: object, tensors: bool, scalars: bool) -> 
     first = values[0]
     if isinstance(first, int | float):
         return np.array(values) if scalars else values
-    if not tensors or not (isinstance(first, np.ndarray) or hasattr(first, "detach")):
+    if not tensors or not (hasattr(first, "shape") and (isinstance(first, np.ndarray) or hasattr(first, "detach"))):
         return values
-    if len(shapes := {tuple(value.shape) for value in values}) > 1:
-        some = ", ".join(str(list(shape)) for shape in sorted(shapes)[:3])
+    if len(shapes := {getattr(value, "shape", None) for value in values}) > 1:
+        some = ", ".join(sorted("none" if shape is None else str(list(shape)) for shape in shapes)[:3])
         raise SchemaError(f"the values of {name!r} in one batch have the shapes {some}.", hint="Resize or crop them before batched.")
     if isinstance(first, np.ndarray):
         return np.stack(values)
@@ -204,7 +206,7 @@ def unbatched() -> Custom:
 
 def unlisted() -> Custom:
     """Lists taken apart again."""
-    return Custom(itertools.chain.from_iterable)
+    return Custom(stages.items)
 
 
 def slice(*bounds: int | None) -> Custom:

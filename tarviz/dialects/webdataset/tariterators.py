@@ -220,7 +220,8 @@ class ShardReading:
 
     def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, Iterable[Sample | None]]]:
         """The same from single files: under other names, or from streams that are not store's."""
-        place = {"local_path": stores.local_path(path)} if self.places and stores.is_local(path) else {}
+        here = self.places and own_opener(path) is None and stores.is_local(path)
+        place = {"local_path": stores.local_path(path)} if here else {}
         opened = ({**source, "url": url, **place} for source in url_opener([{"url": path}]))
         files = tar_file_expander(opened, select_files=self.select_files, rename_files=self.rename_files)
         for number, sample in enumerate(islice(group_by_keys(files), start, stop), start):

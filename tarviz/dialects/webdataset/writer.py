@@ -24,7 +24,7 @@ from tarviz.formats.tfrecord import Writable
 from tarviz.model.errors import SchemaError, TarvizWarning, UsageError, needed
 from tarviz.model.types import URL, Buffer, to_bytes
 from tarviz.outputs import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing, tar_member
-from tarviz.outputs.encoded import array_of
+from tarviz.outputs.encoded import encoded
 from tarviz.stores import Whole
 
 Encoder: TypeAlias = bool | Mapping[str, Callable[[Any], bytes]] | Callable[[dict[str, Any]], dict[str, Any]] | None
@@ -145,7 +145,8 @@ def _encoded(ext: str, form: str, value: Any) -> bytes:
     """A value by the op `encode`."""
     from tarviz.ops import Encode
 
-    data = Encode(ext, form, quality=100).apply(_pixels(ext, array_of(value)) if form in _PIXELS else array_of(value))
+    op = partial(Encode, format=form, quality=100)
+    data = encoded(op, ext, value, *([partial(_pixels, ext)] if form in _PIXELS else []))
     # JSON as webdataset writes it: beyond ASCII in escapes.
     return json.dumps(json.loads(data)).encode() if form == "json" and not data.isascii() else data
 

@@ -112,6 +112,7 @@ def make(folder: Path) -> None:
         [("x/a.seg.PNG", picture(1)), ("x/a.left.json", b"[1]"), ("x/b.seg.PNG", picture(2)), ("x/b.left.json", b"[2]")],
     )
     tar(folder / "meta.tar", [("__index__", b"x"), ("a.cls", b"1"), ("folder/__meta__", b"y"), ("b.cls", b"2"), ("nodot", b"z")])
+    tar(folder / "sources.tar", [("a.__source__", "grün.tar".encode()), ("a.cls", b"1"), ("b.__source__", b"\xff"), ("b.cls", b"2")])
     tar(folder / "classes.tar", [(f"{n}.{ext}", b"%d" % n) for n in range(4) for ext in ("cls", "cls2", "id", "index", "inx")])
     tar(
         folder / "texts.tar", [("a.txt", "grün\n".encode()), ("a.text", b"x"), ("a.transcript", b"y"), ("a.html", b"<p>"), ("a.bin", b"\0")]

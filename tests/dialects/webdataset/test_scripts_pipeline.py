@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import io
 import operator
 import random
+import subprocess
 import sys
 from itertools import islice
 from pathlib import Path
@@ -161,6 +163,16 @@ def opened_by_template(w: Any, d: str) -> Any:
     return [*samples, *asked]
 
 
+def piped(w: Any, d: str) -> Any:
+    """Shards of a command, by a function that runs what `pipe:` names."""
+    before = w.gopen_schemes["pipe"]
+    w.gopen_schemes["pipe"] = lambda url, mode="rb", bufsize=8192, **options: io.BytesIO(subprocess.check_output(url[5:].split()))
+    try:
+        return list(w.WebDataset(f"pipe:cat {d}/im-{{0000..0001}}.tar", shardshuffle=False))
+    finally:
+        w.gopen_schemes["pipe"] = before
+
+
 def built_without_init(w: Any, d: str) -> Any:
     """A data set that never calls `WebDataset.__init__`, as HaMeR and 4D-Humans have it."""
 
@@ -265,6 +277,7 @@ SCRIPTS: dict[str, Script] = {
     "open_clip's shards": resampled_shards,
     "an opener of one's own": pushed,
     "an opener of one's own and a template": opened_by_template,
+    "a command, by an opener of one's own": piped,
     "a subclass that skips __init__": built_without_init,
     "arXiv": dotted,
     "a folder of shards": directory,

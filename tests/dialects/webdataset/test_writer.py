@@ -158,6 +158,17 @@ class TestEncoding:
         assert (7, {"b": 1}, "x") == (found["cls"], found["json"], found["txt"])
         np.testing.assert_array_equal(np.eye(9), found["png"])
 
+    @pytest.mark.parametrize("mode", ["1", "P", "I;16"])
+    def test_a_png_keeps_the_numbers_of_a_mask_or_a_depth(self, tmp_path: Path, mode: str) -> None:
+        mask = Image.new(mode, (5, 4), 1)
+        with wds.TarWriter(tmp_path / "a.tar") as sink:
+            sink.write({"__key__": "a", "seg.png": mask})
+        (sample,) = wds.WebDataset(str(tmp_path / "a.tar"))
+
+        found = Image.open(io.BytesIO(sample["seg.png"]))
+        assert mode == found.mode
+        np.testing.assert_array_equal(np.asarray(mask), np.asarray(found))
+
     def test_an_encoder_registered_for_an_extension_is_used(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(wds.writer.default_handlers, "wav", lambda value: b"RIFF%d" % value)
         with wds.TarWriter(tmp_path / "a.tar") as sink:
@@ -189,6 +200,8 @@ class TestEncoding:
             ({"__key__": "a", "cls": "x", "png": "text", "mp4": 3}, "no encoder for 'mp4'"),
             ({"__key__": "a", "png": np.zeros((4, 4, 3)) + 2}, r"floats in 0…1, got 2…2"),
             ({"__key__": "a", "png": [1]}, "expects an image"),
+            ({"__key__": "a", "jpg": io.BytesIO(b"x")}, r"record \"a\": .* expects an image .* got BytesIO"),
+            ({"__key__": "a", "jpg": Image.new("F", (5, 4))}, r"record \"a\": 'jpg' cannot be written: .* more than 8 bits"),
             ({"__key__": "a", "png": np.zeros((4, 4, 3), np.int64)}, "expects a uint8 image"),
             ({"__key__": "a", "cls": 1.5}, "expects a whole number"),
             ({"__key__": "a", "json": {1, 2}}, "cannot write this"),

@@ -25,14 +25,13 @@ class ToTuple:
     decoder: Decoder | None = None
 
     def __call__(self, item: Sample) -> tuple[Any, ...]:
-        if not isinstance(item, dict):
-            raise UsageError(f"to_tuple works on samples that are dicts, got {type(item).__name__}.")
+        _check(item, "to_tuple")
         result: list[Any] = []
         for group in self.groups:
             name = first_of(item, group)
             if name is None and self.missing_is_error:
                 raise missing(item, group)
-            if name is None or self.decoder is None or name.startswith("__"):
+            if name is None or self.decoder is None:
                 result.append(None if name is None else item[name])
             else:
                 result.append(self.decoder.field(item, name, item[name]))
@@ -40,6 +39,11 @@ class ToTuple:
             names = " ".join(map(";".join, self.groups))
             raise SchemaError(f"a value of {names} is None.", hint="none_is_error=False lets it pass.", **place_of(item))
         return tuple(result)
+
+
+def _check(item: Any, stage: str) -> None:
+    if not isinstance(item, dict):
+        raise UsageError(f"{stage} works on samples that are dicts, got {type(item).__name__}.", hint=f"Put {stage} before to_tuple.")
 
 
 def mapped(f: Function, item: Any) -> Any:
@@ -61,6 +65,7 @@ def mapped_by_place(functions: Sequence[Function | None], exact: bool, item: Any
 
 def mapped_by_name(functions: dict[str, Function], item: Sample) -> Sample:
     """A function for each field that is named."""
+    _check(item, "map_dict")
     result = dict(item)
     for name, f in functions.items():
         if name not in item:
@@ -82,6 +87,7 @@ def selected(predicate: Function, item: Any) -> Any:
 
 def renamed(moves: Mapping[str, Sequence[str]], keep: bool, item: Sample) -> Sample:
     """New names for fields, `new → old`, of alternatives the first that is there; `keep` holds on to all other fields."""
+    _check(item, "rename")
     old = {name for group in moves.values() for name in group}
     result = {name: value for name, value in item.items() if name not in old} if keep else {}
     for new, group in moves.items():
@@ -95,10 +101,11 @@ def renamed_by_pattern(
     pairs: Sequence[tuple[str, str]], keep_unselected: bool, must_match: bool, duplicate_is_error: bool, item: Sample
 ) -> Sample:
     """New names for fields found by pattern (`new`, `*.old`); the last pattern that fits counts."""
+    _check(item, "rename_keys")
     result: Sample = {}
     matched = set()
     for name, value in item.items():
-        new, pattern = next((pair for pair in reversed(pairs) if fits(name, pair[1])), (name, None))
+        new, pattern = next((pair for pair in reversed(pairs) if fits(name.lower(), pair[1])), (name, None))
         if pattern is None:
             if keep_unselected:
                 result[name] = value
@@ -114,6 +121,7 @@ def renamed_by_pattern(
 
 def extracted(patterns: Groups, duplicate_is_error: bool, ignore_missing: bool, item: Sample) -> tuple[Any, ...]:
     """The fields that fit patterns (`*.jpg;*.png`) as a tuple."""
+    _check(item, "extract_keys")
     result = []
     for group in patterns:
         found = [name for name in item if any(fits(name, pattern) for pattern in group)]

@@ -19,6 +19,7 @@ from tarviz.dialects.webdataset.parts.per_item import ToTuple
 from tarviz.dialects.webdataset.parts.places import Passes
 from tarviz.dialects.webdataset.parts.samples import Needs
 from tarviz.dialects.webdataset.utils import PipelineStage
+from tarviz.model.errors import UsageError
 
 
 class Stage(PipelineStage, ABC):
@@ -144,10 +145,22 @@ def batches(size: int, collate: Callable[[list[Any]], Any] | None, partial: bool
 def rows(source: Iterator[Any]) -> Iterator[Any]:
     """Batches of tuples or dicts taken apart again."""
     for batch in source:
-        if isinstance(batch, Mapping):
-            yield from (dict(zip(batch, row, strict=True)) for row in zip(*batch.values(), strict=True))
-        else:
-            yield from zip(*batch, strict=True)
+        if not isinstance(batch, Mapping | tuple | list):
+            raise UsageError(f"unbatched works on tuples and dicts of columns, got {type(batch).__name__}.", hint="batched makes them.")
+        columns = batch.values() if isinstance(batch, Mapping) else batch
+        if any(isinstance(column, Mapping) or not hasattr(column, "__len__") for column in columns) or len({*map(len, columns)}) > 1:
+            kinds = ", ".join(type(column).__name__ for column in columns)
+            raise UsageError(f"unbatched works on columns of one length, got {kinds}.", hint="batched makes them.")
+        rows = zip(*columns, strict=True)
+        yield from (dict(zip(batch, row, strict=True)) for row in rows) if isinstance(batch, Mapping) else rows
+
+
+def items(source: Iterator[Any]) -> Iterator[Any]:
+    """Lists taken apart again."""
+    for batch in source:
+        if not isinstance(batch, list | tuple):
+            raise UsageError(f"unlisted works on lists, got {type(batch).__name__}.", hint="listed makes them.")
+        yield from batch
 
 
 def part(bounds: Sequence[int | None], source: Iterator[Any]) -> Iterator[Any]:
