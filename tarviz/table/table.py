@@ -153,11 +153,13 @@ class Table:
 
     @property
     def notes(self) -> list[str]:
-        """What there is to know of fields: paths of two kinds or too many of them, integers of more than 64 bits, too many."""
+        """What there is to know of fields: paths of two kinds or too many of them, integers of more than 64 bits, too many, names that are taken."""
         found = database.structures(self.passes.kept)
         notes = [note for ext, each in found.items() for note in json_structure.notes(ext, each)]
         if any(len(shard.exts) > columns.MAX_FIELDS for shard in self.passes.kept):
             notes.append(f"a shard has more than {columns.MAX_FIELDS} fields: those after them have no columns")
+        hidden = {ext for shard in self.passes.kept for ext in shard.exts} & {*columns.RECORD, "tag"}
+        notes += [f"{name} is the table's own column: the field of that name has none" for name in sorted(hidden)]
         return notes
 
     def __len__(self) -> int:

@@ -440,6 +440,14 @@ def test_rows_may_be_ordered_by_the_size_of_a_field(make):
     assert [0, 1, 2] == table.rows("", "size(nothing)").n.tolist()
 
 
+def test_a_field_that_is_called_as_a_column_of_the_table_is_said(make):
+    table = tarviz.table(make([("a", {"n": b"10", "cls": b"1"})]))
+
+    assert [0] == table.rows("n = 0").n.tolist()
+    assert ["n is the table's own column: the field of that name has none"] == table.notes
+    assert 1 == table.findings[table.notes[0]]
+
+
 def test_a_shard_of_very_many_fields_is_said(make):
     table = tarviz.table(make([("a", {f"f{at:03}": b"x" for at in range(300)})]))
 
