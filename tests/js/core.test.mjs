@@ -6,6 +6,7 @@ import {
   BlobCache,
   formatBytes,
   formatCount,
+  plural,
   hits,
   hitsInLine,
   keyName,
@@ -222,6 +223,10 @@ test("figures read well", () => {
   assert.deepEqual(["0 B", "999 B", "1.00 kB", "68.2 kB", "123 MB", "5.12 GB"], [0, 999, 1000, 68_200, 123e6, 5.12e9].map(formatBytes));
   assert.equal("1,000,000", formatCount(1_000_000));
   assert.equal("999", formatCount(999));
+  assert.deepEqual(
+    ["0 records", "1 record", "2,000 records"],
+    [0, 1, 2000].map((n) => plural(n, "record")),
+  );
 });
 
 test("pictures are told by their bytes", () => {

@@ -397,7 +397,7 @@ test("an address is shown as it says", async () => {
   assert.ok(page.view.table.shown && page.find(".tvz-grid").hidden);
   assert.equal(96, page.view.px);
   assert.equal("true", page.find(".tvz-turn-order").getAttribute("aria-pressed"));
-  assert.match(status(), /#18 of 20 · 20 shown/);
+  await until(() => /#18 of 20 · 20 shown/.test(status()));
 });
 
 test("an address without a caption brings back the usual one, and a sort by caption follows", async () => {
@@ -494,7 +494,7 @@ test("a key and a number are gone to, through filters that hide them", async () 
 
 test("a record that was gone to stays, though the search before it has just found its first", async () => {
   await browsing();
-  const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false });
+  const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false }, { keep: true }); // the page's own does not overtake it
   page.view.follow = true; // the search was answered, its first record not shown yet
   page.view.searches.stand({ row: 33, position: 33 }, false);
   page.view.polls.take(structuredClone(r));

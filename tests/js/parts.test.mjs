@@ -148,7 +148,7 @@ test("all records are checked, what is found is tagged, and clean shards are wri
   click(link("check all"));
   await until(() => page.last("check"));
   await until(() => !view.keep.job.running && view.keep.job.text);
-  await until(() => link("check all") && !link("stop job") && status().startsWith("checked"));
+  await until(() => link("check all") && !link("stop job") && view.keep.job.text.startsWith("checked"));
   await alone(view);
   view.keep.take({ number: 9, running: true, text: "checking 3 of 60", bad: false });
   assert.deepEqual(["checking 3 of 60", "stop"], [page.find(".tvz-checks .tvz-busy").textContent, link("stop job").textContent]);

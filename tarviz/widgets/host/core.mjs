@@ -87,8 +87,11 @@ export function formatBytes(bytes) {
   return "";
 }
 
-/** Groups of three digits, apart by a thin space: 1 000 000. @param {number} number */
+/** Groups of three digits, commas between them: 1,000,000. @param {number} number */
 export const formatCount = (number) => String(number).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
+
+/** A number of things in words: 1 record, 2,000 records. @param {number} number @param {string} word */
+export const plural = (number, word) => `${formatCount(number)} ${word}${number === 1 ? "" : "s"}`;
 
 /** The type of an encoded picture by its first bytes, "" when it is none a browser shows. @param {DataView} view */
 export function pictureType(view) {

@@ -1,7 +1,7 @@
 // @ts-check
 // The map beside the grid: what it is of, what colours mean, whose picture is under the cursor; a line around points filters the grid.
 
-import { BlobCache, button, fill, focusInPlace, formatCount, h, later, pictureType } from "../host/core.mjs";
+import { BlobCache, button, fill, focusInPlace, formatCount, h, later, pictureType, plural } from "../host/core.mjs";
 import { asView, isOvertaken, wordsOf } from "../host/requests.mjs";
 import { channels, packed, paint, shortValue } from "./map_values.mjs";
 import { Scatter } from "./scatter.mjs";
@@ -182,7 +182,7 @@ export class MapView {
     this.colours = undefined;
     this.told = "";
     this.uncircle();
-    fill(this.note, [`${formatCount(r.count)} points`, r.note].filter(Boolean).join(" · "));
+    fill(this.note, [plural(r.count, "point"), r.note].filter(Boolean).join(" · "));
     this.drawAxes();
     this.scatter?.fit();
     this.repaint();
@@ -263,7 +263,7 @@ export class MapView {
         dot.style.background = colour(entry.code);
         return h(
           "span",
-          { class: "tvz-map-entry", title: `${formatCount(entry.count)} points` },
+          { class: "tvz-map-entry", title: plural(entry.count, "point") },
           dot,
           h("span", { class: "tvz-cut", dir: "auto" }, entry.name === "" ? "(empty)" : entry.name),
           " ",

@@ -1,7 +1,7 @@
 // @ts-check
 // The figures of a column as they are read: numbers, a summary in a line, the condition for a run of bars.
 
-import { formatCount } from "../../host/core.mjs";
+import { formatCount, plural } from "../../host/core.mjs";
 
 /** A figure as it is read: whole numbers in groups, others with four digits. @param {any} value */
 export function figure(value) {
@@ -14,7 +14,7 @@ export function figure(value) {
 export function figures(side, type) {
   const numbers = side.mean !== null && side.mean !== undefined;
   return [
-    `${formatCount(side.distinct)} value${side.distinct === 1 ? "" : "s"}`,
+    plural(side.distinct, "value"),
     numbers && side.distinct > 1 ? `${figure(side.min)} … ${figure(side.max)}` : "",
     numbers && side.distinct > 1 && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
   ]

@@ -1,7 +1,7 @@
 // @ts-check
 // The columns of the rail: what each holds over all records and over those that show, as figures and bars; a click or a brush filters.
 
-import { fill, formatBytes, formatCount, h, keyName } from "../../host/core.mjs";
+import { fill, formatBytes, formatCount, h, keyName, plural } from "../../host/core.mjs";
 import { figure, figures, spanOf } from "./facet_figures.mjs";
 
 const OPEN_FIRST = 5;
@@ -234,7 +234,7 @@ export class Facets {
         h(
           "p",
           { class: "tvz-faint tvz-figures" },
-          `and ${formatCount(facet.all.distinct - facet.bars.length)} rarer: ${filtered ? `${formatCount(kept)} / ` : ""}${formatCount(all)} records`,
+          `and ${formatCount(facet.all.distinct - facet.bars.length)} rarer: ${filtered ? `${formatCount(kept)} / ` : ""}${plural(all, "record")}`,
         ),
       );
     return rows;

@@ -1,7 +1,7 @@
 // @ts-check
 // What the controller says of the shards and of the search, asked for as long as something goes on.
 
-import { fill, formatBytes, formatCount } from "../../host/core.mjs";
+import { fill, formatBytes, formatCount, plural } from "../../host/core.mjs";
 
 /** Milliseconds between two looks at what other pages have done. */
 const BESIDE = 3000;
@@ -110,11 +110,7 @@ export class Polls {
     const about = poll.exact ? "" : "≥ ";
     fill(
       view.facts,
-      [
-        `${formatCount(view.shards.length)} shard${view.shards.length === 1 ? "" : "s"}`,
-        `${about}${formatCount(poll.total)} records`,
-        bytes ? formatBytes(bytes) : "",
-      ]
+      [plural(view.shards.length, "shard"), about + plural(poll.total, "record"), bytes ? formatBytes(bytes) : ""]
         .filter(Boolean)
         .join(" · "),
     );

@@ -1,7 +1,7 @@
 // @ts-check
 // The rail beside the grid: shards, findings, fields, sets of fields, columns. A click on any of them filters.
 
-import { button, fill, formatBytes, formatCount, h, keyName, table, visible } from "../../host/core.mjs";
+import { button, fill, formatBytes, formatCount, h, keyName, plural, table, visible } from "../../host/core.mjs";
 
 const RAIL_ROW = 24;
 
@@ -212,7 +212,7 @@ const shardTitle = (shard) =>
   [
     shard.url,
     shard.size === null ? "" : formatBytes(shard.size),
-    `${formatCount(shard.count)} records`,
+    plural(shard.count, "record"),
     shard.state,
     shard.compression,
     shard.trouble,

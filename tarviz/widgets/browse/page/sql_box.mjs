@@ -1,7 +1,7 @@
 // @ts-check
 // A box for SQL over the records, the objects and the tags of the shards; a row with a key leads to its record.
 
-import { button, fill, focusedBeside, formatCount, h, table } from "../../host/core.mjs";
+import { button, fill, focusedBeside, h, plural, table } from "../../host/core.mjs";
 import { wordsOf } from "../../host/requests.mjs";
 
 const FIRST_QUERY = "SELECT * FROM records LIMIT 20";
@@ -75,7 +75,7 @@ export class SqlBox {
     this.halt.hidden = false;
     try {
       const { r } = await this.around.rpc("sql", { query: this.text.value });
-      const count = `${formatCount(r.rows.length)} row${r.rows.length === 1 ? "" : "s"}`;
+      const count = plural(r.rows.length, "row");
       if (own !== this.asked) return;
       this.say(r.more ? `the first ${count}; there are more` : count);
       this.draw(r);

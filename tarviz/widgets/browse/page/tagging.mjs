@@ -1,7 +1,7 @@
 // @ts-check
 // A tag and a note for the marked records, or for the one under the cursor: they are kept beside the shards' indexes.
 
-import { fill, focusedBeside, formatCount, h } from "../../host/core.mjs";
+import { fill, focusedBeside, formatCount, h, plural } from "../../host/core.mjs";
 
 export class Tagging {
   /** @param {import("./browse.mjs").BrowserView} view */
@@ -77,7 +77,7 @@ export class Tagging {
         });
       this.close();
       const done = what === "tag" ? `tagged ${tag}: is:${tag} shows them` : `no longer tagged ${tag}`;
-      view.say(`${formatCount(r.count)} record${r.count === 1 ? "" : "s"} ${done}`);
+      view.say(`${plural(r.count, "record")} ${done}`);
       view.wake();
     } catch (error) {
       view.trouble(error);
