@@ -213,18 +213,17 @@ class _Writer:
         block = batch.block
         first, stop = int(block.rows[record]), int(block.rows[record + 1])
         key = block.keys[record] + left.suffix
-        if not left.suffix and [value for _, value in left.fields] == list(range(stop - first)):  # nothing was touched
+        if [value for _, value in left.fields] == list(range(stop - first)):  # nothing was touched
             return key, field_selection.kept(batch, range(first, stop))
         rows = {batch.ext(row): row for row in range(first, stop)}
         made: list[Piece] = []
         for ext, value in left.fields:
-            if isinstance(value, int) and not left.suffix:
+            if isinstance(value, int):  # untouched, so it has its name
                 made += field_selection.kept(batch, [first + value])
                 continue
             row = rows.get(ext, first)
             name = field_selection.extension(batch, record, row) if ext in rows else ext
-            payload = value if isinstance(value, bytes) else bytes(batch.payload(first + value))
-            made += [field_selection.header(batch, row, key, name, len(payload)), payload, bytes(-len(payload) % 512)]
+            made += [field_selection.header(batch, row, key, name, len(value)), value, bytes(-len(value) % 512)]
         return key, made
 
 

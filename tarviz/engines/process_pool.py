@@ -36,6 +36,7 @@ from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
 SPOOLS = 2  # files of a worker: one is read while it writes the other
 TRIES = 2  # a task that kills its worker gets a second one
+_PATIENCE = 5  # seconds in which a worker may end by itself
 
 _NO_PICKLE = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RuntimeError)  # what pools and locks raise too
 _START = "import sys; sys.path[:] = {path!r}; from tarviz.engines.process_pool import _serve; _serve({reads}, {writes}, {spools!r})"
@@ -102,7 +103,7 @@ class Workers(InOrder):
         while self._workers:
             worker = self._workers.pop()
             try:
-                worker.process.wait(5)
+                worker.process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
                 worker.process.kill()
                 worker.process.wait()

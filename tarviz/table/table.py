@@ -153,7 +153,7 @@ class Table:
 
     @property
     def notes(self) -> list[str]:
-        """What there is to know of fields: paths of two kinds or too many of them, integers of more than 64 bits, too many, names that are taken."""
+        """What there is to know of fields: paths of two kinds or too many of them, integers of more than 64 bits, too many, taken names."""
         found = database.structures(self.passes.kept)
         notes = [note for ext, each in found.items() for note in json_structure.notes(ext, each)]
         if any(len(shard.exts) > columns.MAX_FIELDS for shard in self.passes.kept):

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,16 @@ class TestOrder:
         sort(folder / "a.tar", folder / "out")
 
         assert sorted(content, key=by_key) == plain(folder / "out")
+
+    def test_one_long_value_makes_the_others_no_longer(self, make: Make, out: Path):
+        path = make([(f"{n:04}", {"txt": b"%d" % -n if n else b"x" * 60_000}) for n in range(2000)])
+        tracemalloc.start()
+        sort(path, out, by="txt")
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+
+        assert "0000" == plain(out)[-1][0]
+        assert most < 60_000 * 2000 / 4
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_over_shards(self, make: Make, out: Path, payload: bytes):

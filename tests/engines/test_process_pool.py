@@ -120,6 +120,14 @@ class TestWorkers:
             interrupted()
         assert before == children()
 
+    def test_one_that_does_not_end_when_it_is_asked_to_is_killed(self, monkeypatch):
+        monkeypatch.setattr(process_pool, "_PATIENCE", 0.1)
+        before = children()
+        with Workers(job, 1) as workers:
+            list(workers.run([("deaf", None)]))
+
+        assert before == children()
+
     def test_workers_have_a_session_of_their_own(self):
         with Workers(job, 1) as workers:
             assert [(True, None)] == list(workers.run([("session", None)]))

@@ -309,6 +309,10 @@ const shownStep = (more, options = {}) =>
     { px: 120, url: undefined, layers: new Layers({}, () => {}), ...options },
   );
 
+test("the picture of a step stays where it is when it is dragged", () => {
+  assert.equal("false", shownStep({}, { url: "data:," }).querySelector("img").getAttribute("draggable"));
+});
+
 test("a step as a tile: its op, what it holds, how long it took, what was drawn", () => {
   const words = (more) => [...shownStep(more).querySelectorAll(".tvz-ccap .tvz-cut")].map((one) => one.textContent);
   assert.deepEqual(["flip(png)", "uint8 (1,2,3)", "0 … 9", "drawn 3"], words({}));

@@ -152,3 +152,13 @@ class TestAChoice:
 
         with pytest.raises(ChangedError, match="replaced after its records were chosen"):
             pipeline.indexed()
+
+
+def test_an_epoch_is_a_whole_number(urls: list[str]) -> None:
+    records = numbers(urls).indexed()
+    records.set_epoch(3)
+
+    for epoch in (-1, 0.5, "1"):
+        with pytest.raises(UsageError, match="epoch"):
+            records.set_epoch(epoch)  # type: ignore[arg-type]
+    assert 3 == records.epoch

@@ -7,6 +7,7 @@ import pytest
 import tarviz
 from tarviz.model.errors import UsageError
 from tarviz.table import sql
+from tarviz.table.streamed import StreamCondition
 
 
 @pytest.fixture
@@ -46,6 +47,15 @@ def table(make) -> tarviz.Table:
 def test_forms_mean_the_same_in_a_condition_and_in_a_query(table, where, keys):
     assert keys == [key for (key,) in table.sql(f"SELECT key FROM records WHERE {where} ORDER BY n").fetchall()]
     assert keys == [["Cat/a", "b", "c"][n] for n in table.rows(where).n]
+
+
+def test_of_tags_a_stream_knows_that_json_is_bad(make):
+    (block,) = tarviz.blocks(make([("a", {"json": b"{"}), ("b", {"json": b"{}"})]))
+
+    assert [0] == StreamCondition("is:bad").fits(block).tolist()
+    for text in ("is:dup", "tag:bad"):
+        with pytest.raises(UsageError, match=text):
+            StreamCondition(text).fits(block)
 
 
 def test_length_is_limited(table):

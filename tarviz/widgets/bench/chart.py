@@ -33,7 +33,7 @@ def chart(result: BenchResult, line: list[tuple[float, float, float]] | None = N
         parts.append(_draw_stages)
     if grid(rows) is not None:
         parts.append(_draw_heat)
-    height = 2.3 + 0.24 * max(len(rows), len(result.stages()) if len(parts) > 1 else 0, 4)
+    height = 2.3 + 0.24 * max(len(rows), len(result.stages()), 4)
     for dots in (110, 84, 64):
         figure = Figure(figsize=(3.7 * len(parts) + 0.3, min(height, 9)), dpi=dots, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)

@@ -63,6 +63,7 @@ def test_a_packed_text_is_unpacked(make):
         (b'{"a": 1, "a": 2}', None),  # an object that is a struct has each name once
         (b'{"a": 1e999}', None),
         (b'{"a": 1' + b"0" * 400 + b"}", None),
+        (b'{"a": 1' + b"0" * 309 + b"}", None),
         (b'{"a": 1} {"a": 2}', None),
         (b"", None),
         (b"\xff", None),
