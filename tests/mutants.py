@@ -19,6 +19,7 @@ import json
 import os
 import random
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -234,9 +235,8 @@ class Runs:
         mark = folder / "tree"
         if mark.is_file() and mark.read_text("utf-8") == tree:
             return
-        folder.mkdir(parents=True, exist_ok=True)
-        mark.unlink(missing_ok=True)
-        (folder / "coverage").unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)  # what a run that was broken off has left cannot be read
+        folder.mkdir(parents=True)
         (folder / "rc").write_text("[run]\nsource = tarviz\nrelative_files = true\n", "utf-8")
         with tempfile.TemporaryDirectory() as place:
             _copied(root, Path(place, "tree"), commit)
