@@ -310,7 +310,7 @@ const shownStep = (more, options = {}) =>
   );
 
 test("the picture of a step stays where it is when it is dragged", () => {
-  assert.equal("false", shownStep({}, { url: "data:," }).querySelector("img").getAttribute("draggable"));
+  assert.equal(false, shownStep({}, { url: "data:," }).querySelector("img").draggable);
 });
 
 test("a step as a tile: its op, what it holds, how long it took, what was drawn", () => {
