@@ -120,11 +120,12 @@ def _iterator() -> Any:
                 return values
             except tf.errors.OpError as error:
                 found = self._source.error
-                if isinstance(found, TarvizError) and str(found) in error.message:
+                meant = found is not None and str(found) in error.message  # not what came of steps that the error has cancelled
+                if meant and isinstance(found, TarvizError):
                     raise found from error
                 if found is not None and not isinstance(found, Exception):
                     raise found from error
-                if found is None and self._batched and isinstance(error, tf.errors.InvalidArgumentError):
+                if not meant and self._batched and isinstance(error, tf.errors.InvalidArgumentError):
                     said = error.message.rpartition("}} ")[2].partition(" [Op:")[0]
                     raise SchemaError(f"records do not fit into one batch. {said}", hint=f"resize or crop to one size. {VARIES}") from error
                 raise

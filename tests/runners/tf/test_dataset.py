@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import tarviz
-from tarviz.model.errors import ChangedError, SchemaError, UsageError
+from tarviz.model.errors import ChangedError, DataError, SchemaError, UsageError
 from tarviz.pipeline import Pipeline
+from tarviz.runners.tf.source import PipelineSource
 from tests.runners.test_resume import counted
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
@@ -138,11 +139,13 @@ def test_no_other_shard_is_gone_on_with(tmp_path: Path) -> None:
         pipeline.tf().load_state_dict(state)
 
 
-def test_a_batch_of_unequal_sizes_says_what_makes_one(tmp_path: Path) -> None:
+@pytest.mark.parametrize("late", [None, DataError("TensorFlow refuses the record.")], ids=["alone", "with steps it cancelled"])
+def test_a_batch_of_unequal_sizes_says_what_makes_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: DataError | None) -> None:
     with tarviz.writer(tmp_path / "a.tar") as out:
         for number, side in enumerate((8, 8, 9)):
             out.write(str(number), {"jpg": np.zeros((side, 16, 3), np.uint8)})
     dataset = Pipeline(tmp_path / "a.tar", "decode(jpg)").tf(batch=3)
+    monkeypatch.setattr(PipelineSource, "error", property(lambda _: late, lambda *_: None))
 
     with pytest.raises(SchemaError, match=r"do not fit into one batch\. .*\[8,16,3\].*\[9,16,3\]") as caught:
         list(dataset)
