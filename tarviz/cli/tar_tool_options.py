@@ -15,7 +15,7 @@ from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
-from tarviz.model.types import URL
+from tarviz.model.types import URL, lines_of
 from tarviz.model.wording import plural
 from tarviz.outputs.piped import is_command
 from tarviz.read.spans import Batch
@@ -71,8 +71,8 @@ def listing(url: str) -> list[str]:
 
     A list from another machine may not name files of this one.
     """
-    text = contents(url, "the list of shards", MAX_LIST).decode("utf-8-sig", "surrogateescape")
-    found = [line for line in map(str.strip, text.split("\n")) if line and not line.startswith("#")]
+    lines = lines_of(contents(url, "the list of shards", MAX_LIST))
+    found = [line for line in map(str.strip, lines) if line and not line.startswith("#")]
     if not stores.is_local(url) and url != "-" and (local := [line for line in found if stores.is_local(line) or line == "-"]):
         raise UsageError(f"a list from another machine names {local[0]!r}, a file of this one.", shard=url)
     return found

@@ -38,6 +38,15 @@ def to_text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
+def lines_of(data: bytes | bytearray) -> list[str]:
+    """The lines of a list that people or programs wrote. They end at LF or CR LF alone; a byte order mark is passed over.
+
+    >>> lines_of(b"\\xef\\xbb\\xbfone\\r\\ntwo\\xe2\\x80\\xa8lines\\n")
+    ['one', 'two\\u2028lines', '']
+    """
+    return [line.removesuffix("\r") for line in data.decode("utf-8-sig", "surrogateescape").split("\n")]
+
+
 def to_bytes(name: str) -> bytes:
     """The bytes after a name made by `to_text`."""
     return name.encode("utf-8", "surrogateescape")

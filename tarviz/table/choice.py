@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
-from tarviz.model.types import URL
+from tarviz.model.types import URL, lines_of
 from tarviz.read import tfrecords
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
@@ -66,10 +66,10 @@ def listed(keys: str | Iterable[str]) -> list[str]:
     try:
         if path.stat().st_size > MAX_KEYS:
             raise UsageError(f"{keys!r} is too large for a list of keys.")
-        lines = path.read_bytes().decode("utf-8-sig", "surrogateescape").split("\n")  # a key may hold other ends of lines
+        lines = lines_of(path.read_bytes())
     except OSError as error:
         raise UsageError(f"the list of keys {keys!r} cannot be read: {error.strerror}.") from error
-    return [line.removesuffix("\r") for line in lines if line.strip()]
+    return [line for line in lines if line.strip()]
 
 
 def listing(keys: Iterable[str]) -> bytes:
