@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tarviz.dialects.webdataset.gopen import refuse_secure
-from tarviz.dialects.webdataset.parts.samples import Sample
+from tarviz.dialects.webdataset.parts.samples import Sample, check_sample
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, needed
 from tarviz.ops.values.payloads import PICTURES, Wish, decode_class, decode_payload, gunzip
 
@@ -266,8 +266,7 @@ class Decoder:
         return data
 
     def __call__(self, sample: Sample) -> Sample:
-        if not isinstance(sample, dict):
-            raise UsageError(f"decode works on samples that are dicts, got {type(sample).__name__}.", hint="Put decode before to_tuple.")
+        check_sample(sample, "decode")
         return {ext: self.field(sample, ext, value) for ext, value in sample.items()}
 
 

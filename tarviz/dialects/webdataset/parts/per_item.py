@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from tarviz.dialects.webdataset.autodecode import Decoder, fits, place_of
-from tarviz.dialects.webdataset.parts.samples import Sample
+from tarviz.dialects.webdataset.parts.samples import Sample, check_sample
 from tarviz.model.errors import SchemaError, UsageError
 
 Groups: TypeAlias = tuple[tuple[str, ...], ...]
@@ -25,7 +25,7 @@ class ToTuple:
     decoder: Decoder | None = None
 
     def __call__(self, item: Sample) -> tuple[Any, ...]:
-        _check(item, "to_tuple")
+        check_sample(item, "to_tuple")
         result: list[Any] = []
         for group in self.groups:
             name = first_of(item, group)
@@ -39,11 +39,6 @@ class ToTuple:
             names = " ".join(map(";".join, self.groups))
             raise SchemaError(f"a value of {names} is None.", hint="none_is_error=False lets it pass.", **place_of(item))
         return tuple(result)
-
-
-def _check(item: Any, stage: str) -> None:
-    if not isinstance(item, dict):
-        raise UsageError(f"{stage} works on samples that are dicts, got {type(item).__name__}.", hint=f"Put {stage} before to_tuple.")
 
 
 def mapped(f: Function, item: Any) -> Any:
@@ -65,7 +60,7 @@ def mapped_by_place(functions: Sequence[Function | None], exact: bool, item: Any
 
 def mapped_by_name(functions: dict[str, Function], item: Sample) -> Sample:
     """A function for each field that is named."""
-    _check(item, "map_dict")
+    check_sample(item, "map_dict")
     result = dict(item)
     for name, f in functions.items():
         if name not in item:
@@ -87,7 +82,7 @@ def selected(predicate: Function, item: Any) -> Any:
 
 def renamed(moves: Mapping[str, Sequence[str]], keep: bool, item: Sample) -> Sample:
     """New names for fields, `new → old`, of alternatives the first that is there; `keep` holds on to all other fields."""
-    _check(item, "rename")
+    check_sample(item, "rename")
     old = {name for group in moves.values() for name in group}
     result = {name: value for name, value in item.items() if name not in old} if keep else {}
     for new, group in moves.items():
@@ -101,7 +96,7 @@ def renamed_by_pattern(
     pairs: Sequence[tuple[str, str]], keep_unselected: bool, must_match: bool, duplicate_is_error: bool, item: Sample
 ) -> Sample:
     """New names for fields found by pattern (`new`, `*.old`); the last pattern that fits counts."""
-    _check(item, "rename_keys")
+    check_sample(item, "rename_keys")
     result: Sample = {}
     matched = set()
     for name, value in item.items():
@@ -121,7 +116,7 @@ def renamed_by_pattern(
 
 def extracted(patterns: Groups, duplicate_is_error: bool, ignore_missing: bool, item: Sample) -> tuple[Any, ...]:
     """The fields that fit patterns (`*.jpg;*.png`) as a tuple."""
-    _check(item, "extract_keys")
+    check_sample(item, "extract_keys")
     result = []
     for group in patterns:
         found = [name for name in item if any(fits(name, pattern) for pattern in group)]

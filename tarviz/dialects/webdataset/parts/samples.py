@@ -6,11 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from tarviz.model.errors import UsageError
 from tarviz.model.types import Block
 
 Sample: TypeAlias = dict[str, Any]
 
 _SMALL = 8192  # bytes of a member; below, a second copy of the block is cheaper than a view on each member
+
+
+def check_sample(item: Any, stage: str) -> None:
+    """`UsageError` for what is no sample: the stage works on dicts."""
+    if not isinstance(item, dict):
+        raise UsageError(f"{stage} works on samples that are dicts, got {type(item).__name__}.", hint=f"Put {stage} before to_tuple.")
 
 
 @dataclass(frozen=True, slots=True)
