@@ -60,14 +60,14 @@ def array_of(value: Any) -> Any:
     return value
 
 
-def encoded(op: Callable[[str], Encode], ext: str, value: Any, prepare: Callable[[Any], Any] = lambda value: value) -> bytes:
+def encoded(op: Callable[[str], Encode], ext: str, value: Any, prepare: Callable[[Any], Any] | None = None) -> bytes:
     """A value that is not bytes by the op for its extension, `prepare`d before. `SchemaError` where it cannot be written."""
     try:
         if getattr(value, "mode", None) in _AS_IT_IS and op(ext).format_name == "png":
             value.save(picture := io.BytesIO(), "PNG")
             return picture.getvalue()
         given = array_of(value)
-        return given if isinstance(given, bytes) else op(ext).apply(prepare(given))
+        return given if isinstance(given, bytes) else op(ext).apply(prepare(given) if prepare else given)
     except TarvizError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:

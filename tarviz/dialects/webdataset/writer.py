@@ -145,8 +145,7 @@ def _encoded(ext: str, form: str, value: Any) -> bytes:
     """A value by the op `encode`."""
     from tarviz.ops import Encode
 
-    op = partial(Encode, format=form, quality=100)
-    data = encoded(op, ext, value, *([partial(_pixels, ext)] if form in _PIXELS else []))
+    data = encoded(partial(Encode, format=form, quality=100), ext, value, partial(_pixels, ext) if form in _PIXELS else None)
     # JSON as webdataset writes it: beyond ASCII in escapes.
     return json.dumps(json.loads(data)).encode() if form == "json" and not data.isascii() else data
 

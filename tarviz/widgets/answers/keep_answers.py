@@ -124,9 +124,10 @@ class KeepAnswers(Answers):
     def _retagged(self, tag: str, noted: Sequence[tuple[int, str | None]]) -> Message:
         tags = self.questions.table.tags
         had = {(line["shard"], line["key"]): line["note"] for line in tags.lines() if line["tag"] == tag.strip()}
-        count = tags.add_noted([(*self._place(row), note) for row, note in noted], tag)
+        places = [self._place(row) for row, _ in noted]
+        count = tags.add_noted([(*place, note) for place, (_, note) in zip(places, noted, strict=True)], tag)
         self.questions.changed()
-        before = [[row, had.get(self._place(row))] for row, note in noted if had.get(self._place(row)) != note]
+        before = [[row, had.get(place)] for place, (row, note) in zip(places, noted, strict=True) if had.get(place) != note]
         return self.tags() | {"count": count, "before": before}
 
     def _place(self, row: int) -> tuple[str, str]:
