@@ -246,6 +246,8 @@ class Runs:
             environment = {**os.environ, "PYTHONPATH": str(Path(place, "tree")), "COVERAGE_FILE": str(folder / "coverage")}
             done = subprocess.run(command, cwd=Path(place, "tree"), env=environment, capture_output=True, text=True, check=False)
         print((done.stdout.strip() or done.stderr.strip()).rpartition("\n")[2], flush=True)
+        if done.returncode not in (0, 1):  # tests may fail, but pytest broke off: the map would lack what nobody knows
+            raise SystemExit(f"{done.stdout[-4000:]}\nno map of lines to tests: pytest ended with {done.returncode}")
         took: dict[str, float] = {}
         for seconds, name in re.findall(r"^ *([\d.]+)s (?:setup|call|teardown) +(.*\S)", done.stdout, re.MULTILINE):
             took[name] = took.get(name, 0) + float(seconds)

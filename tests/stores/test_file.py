@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import signal
 import stat as modes
 import subprocess
@@ -17,6 +16,7 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores import file
 from tarviz.testing.stores import StoreTests
+from tests.full_disk import full_disk
 
 
 @pytest.fixture
@@ -164,13 +164,9 @@ class TestRefusals:
             sink.write(b"x")
 
     def test_a_full_disk_leaves_nothing_behind(self, store, tmp_path):
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-        try:
-            with pytest.raises(StoreError, match="larger than the system allows"), store.create(URL(str(tmp_path / "a.tar"))) as sink:
-                sink.writev([bytes(1000)] * 200)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        too_large = pytest.raises(StoreError, match="larger than the system allows")
+        with full_disk(100_000), too_large, store.create(URL(str(tmp_path / "a.tar"))) as sink:
+            sink.writev([bytes(1000)] * 200)
 
         assert [] == os.listdir(tmp_path)
 

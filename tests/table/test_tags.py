@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import resource
 import shutil
 
 import pytest
@@ -15,6 +14,7 @@ from tarviz.model.errors import DataError, StoreError, TarvizWarning, UsageError
 from tarviz.table.tags import GONE, Tags
 from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import shard
+from tests.full_disk import full_disk
 
 TWO = [("a", {"cls": b"1"}), ("b", {"cls": b"2"})]
 
@@ -200,34 +200,25 @@ def _add(url, number):
 class TestWhole:
     """A file of tags is written whole or not at all."""
 
-    @pytest.fixture
-    def full(self):
-        """As if the disk were full after 4 kB."""
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        yield lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
     @pytest.mark.parametrize("beside", [None, "tags.jsonl"])
-    def test_on_a_full_disk_those_there_are_stay(self, own, full, beside):
+    def test_on_a_full_disk_those_there_are_stay(self, own, beside):
         (own / "a.tar").write_bytes(shard(TWO))
         tags = tarviz.table("a.tar", tags=beside).tags
         tags.add([("a.tar", "b")], "bad", "x" * 300)
-        full()
 
-        with pytest.raises(StoreError) as caught:
+        with full_disk(4096), pytest.raises(StoreError) as caught:
             tags.add([("a.tar", f"{at}") for at in range(200)], "many")
         assert "E_WRITE" == caught.value.code
         assert [("b", "bad", "x" * 300)] == tagged("a.tar", tags=beside)
 
-    def test_an_export_on_a_full_disk_leaves_the_one_before(self, own, full):
+    def test_an_export_on_a_full_disk_leaves_the_one_before(self, own):
         (own / "a.tar").write_bytes(shard(TWO))
         tags = tarviz.table("a.tar").tags
         tags.add([("a.tar", f"{at}") for at in range(50)], "bad", "x" * 300)
         tags.save("t.jsonl")
         before = (own / "t.jsonl").read_bytes()
-        full()
 
-        with pytest.raises(StoreError) as caught:
+        with full_disk(4096), pytest.raises(StoreError) as caught:
             tags.save("t.jsonl")
         assert "E_WRITE" == caught.value.code
         assert before == (own / "t.jsonl").read_bytes()

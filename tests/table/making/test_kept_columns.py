@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import resource
 
 import pytest
 from pyarrow import parquet
@@ -15,6 +14,7 @@ from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.making import kept_columns, shard_columns
+from tests.full_disk import full_disk
 
 
 @pytest.fixture(autouse=True)
@@ -96,12 +96,8 @@ def test_on_a_full_disk_columns_stay_in_memory(make):
     path = URL(str(make([(f"{'k' * 60}{at:03}", {"cls": b"1"}) for at in range(200)])))
     (kept,) = kept_columns.kept([path], ReadOptions())
     made = shard_columns.made(path, ReadOptions(), {NAMES})
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
-    try:
+    with full_disk(4096):
         kept.take({NAMES}, made)()
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
     assert (None, 200, {NAMES}) == (kept.file, kept.records, kept.parts)
     assert 200 == len(kept.table())

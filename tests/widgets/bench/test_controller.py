@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import threading
 import time
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from tarviz.widgets.bench.stage_groups import Group, counted, groups
 from tarviz.widgets.bench.verdict import verdict
 from tarviz.widgets.host.rpc import answer
 from tests.conftest import wait_until
+from tests.full_disk import full_disk
 from tests.widgets.conftest import png, tar
 
 
@@ -442,13 +442,9 @@ class TestBaseline:
         file = tmp_path / "base.json"
         result = BenchResult({"urls": "x" * 8000}, {}, [], [], 0, "done", "now")
         result.save(file)
-        before, limit = file.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limit[1]))
-        try:
-            with pytest.raises(StoreError) as caught:
-                result.save(file)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        before = file.read_bytes()
+        with full_disk(4096), pytest.raises(StoreError) as caught:
+            result.save(file)
 
         assert ("E_WRITE", before, [file]) == (caught.value.code, file.read_bytes(), list(tmp_path.iterdir()))
 
