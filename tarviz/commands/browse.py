@@ -10,11 +10,12 @@ import webbrowser
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
 from tarviz.cli import verb_base
+from tarviz.model.class_names import ClassNames
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, URLs
 
@@ -34,7 +35,7 @@ def browse(
     image: str = "",
     px: int = 160,
     start: str = "",
-    classes: Sequence[str] | Mapping[int, str] = (),
+    classes: ClassNames = (),
     overlay: str = "",
     cache: bool = True,
     **reading: Unpack[CutKeywords],
@@ -44,9 +45,9 @@ def browse(
     `where` is a condition (`cls = 3 and json.w > 300`, `has:json`, or part of a key), `keys` a list of keys or the name of a file of
     them: no others are there. `sort` is order, key, size, label or random (`shuffle=SEED`
     is short for it), `image` the field shown, `label` the field or JSON path below it, `px` 96, 160 or 256, `start` a key or `#number`,
-    `classes` names for class numbers, `overlay` where boxes or a mask over the picture come from (`json.annotations`, `json.boxes:xyxy`,
-    `seg.png`, `none`), if not found by themselves. Other keywords are those of `tarviz.records`. Needs the extra `lab`; without it
-    `tarviz browse` in a shell shows the same.
+    `classes` names for class numbers (a list, a mapping, or a file of them), `overlay` where boxes or a mask over the picture come from
+    (`json.annotations`, `json.boxes:xyxy`, `seg.png`, `none`), if not found by themselves. Other keywords are those of `tarviz.records`.
+    Needs the extra `lab`; without it `tarviz browse` in a shell shows the same.
     """
     from tarviz import stores
     from tarviz.read.stream import with_changes
@@ -84,7 +85,7 @@ def browse(
 @click.option(
     "--overlay", default="", metavar="WHERE", help="Boxes or mask: json.annotations, json.boxes:xyxy, seg.png, none. [default: found]"
 )
-@click.option("--classes", "names", type=click.File(), metavar="FILE", help="Names of class numbers, one a line, from 0.")
+@click.option("--classes", default="", metavar="FILE", help="Names of class numbers, one a line, from 0.")
 @click.option("--image", default="", metavar="EXT", help="Field shown in the grid. [default: the first picture]")
 @click.option("--px", default="160", type=click.Choice(["96", "160", "256"]), show_default=True, help="Side of a tile.")
 @click.option("--from", "start", default="", metavar="KEY|#N", help="Record to begin at.")
@@ -102,7 +103,7 @@ def command(
     shuffle: int | None,
     sort: str,
     px: str,
-    names: TextIO | None,
+    classes: str,
     **wish: Any,
 ) -> Any:
     """Look through shards: pictures, texts, arrays, sound; filter, sort, mark, inspect.
@@ -110,8 +111,7 @@ def command(
     Prints the address of a page for this machine alone and serves it until Ctrl-C; without a URL the page asks for one.
     In a notebook the magic shows the same as a widget.
     """
-    classes = names.read().splitlines() if names else ()
-    chosen = {**wish, "classes": classes, "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
+    chosen = {**wish, "classes": classes or (), "sort": sort if shuffle is None else "random", "seed": shuffle or 0, "px": int(px)}
     if verb_base.for_widgets():
         return verb_base.emit(browse(list(urls), **chosen))
     from tarviz.widgets.answers import by_hand

@@ -20,6 +20,7 @@ from tarviz.cli import verb_base
 from tarviz.commands.sql import pieces
 from tarviz.formats.tar_header import tar_header
 from tarviz.looks import voc
+from tarviz.model.class_names import ClassNames, from_zero
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
@@ -75,15 +76,15 @@ def objects(
     *,
     form: Form | None = None,
     where: str = "",
-    classes: str | PathLike[str] | Sequence[str] = (),
+    classes: ClassNames = (),
     **reading: Any,
 ) -> Objects:
     """The objects of the records that fit `where`, whatever form they are written in; see the relation `objects` of a table.
 
     With `output` they are written: `.json` is COCO, `.parquet` and `.csv` a row each; `form` "yolo" or "voc" writes a tar of
-    `KEY.txt` or `KEY.xml`, which joins the pictures by its keys. YOLO counts classes in the order of `classes` (names, or a file of them),
-    else of their names, and says them in a file beside (`.names`). For COCO and YOLO objects without a label are `unlabelled`.
-    YOLO has boxes and outlines, VOC boxes: what else there is becomes its box, and `left_out` counts it.
+    `KEY.txt` or `KEY.xml`, which joins the pictures by its keys. YOLO counts classes by `classes` (a list, a mapping, or a file of
+    their names), else in the order of their names, and says them in a file beside (`.names`). For COCO and YOLO objects without a label are
+    `unlabelled`. YOLO has boxes and outlines, VOC boxes: what else there is becomes its box, and `left_out` counts it.
     """
     from tarviz.table.table import Table
 
@@ -100,7 +101,7 @@ def objects(
     counts = Counter(label or "" for label in found.column("label").to_pylist())
     made = Objects(found, dict(counts.most_common()), None if output is None else fspath(output), findings=table.findings)
     if output is not None and form is not None:
-        _write(made, fspath(output), form, table.classes, pictures)
+        _write(made, fspath(output), form, from_zero(table.classes), pictures)
     return made
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike, fspath
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tarviz.looks import clipping, shapes, voc, written, yolo
 from tarviz.looks.shapes import Shape
-from tarviz.model.errors import UsageError
 from tarviz.table.columns import NAMES, Part, kind, of_field, text_of
 from tarviz.table.making.kept_columns import KeptColumns
 from tarviz.table.sql import OBJECTS
@@ -26,18 +23,6 @@ _MOST = 1_000_000  # of one record
 _TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label", "label_2")
 
 
-def names(classes: str | PathLike[str] | Sequence[str]) -> list[str]:
-    """Names of classes by their number: given, or the lines of a file."""
-    if not isinstance(classes, str | PathLike):
-        return [str(name) for name in classes]
-    try:
-        return Path(classes).read_text("utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(
-            f"the names of classes {fspath(classes)!r} cannot be read: {error}.", hint="A file of them has one a line."
-        ) from error
-
-
 def _sources(exts: Sequence[str]) -> list[str]:
     return [ext for ext in exts if kind(ext) == "json" or ext.rpartition(".")[2] in _TEXTS]
 
@@ -48,7 +33,7 @@ def parts(exts: Sequence[str]) -> set[Part]:
     return {NAMES, *pictures, *(Part("value", ext) for ext in _sources(exts))}
 
 
-def rows(shards: Sequence[KeptColumns], classes: Sequence[str] = ()) -> pa.Table:
+def rows(shards: Sequence[KeptColumns], classes: Mapping[int, str] = {}) -> pa.Table:
     """The objects of shards, a row each. Pixels are those of the record's first picture; without one, of the size that the annotation
     names. `classes` are names of numbers."""
     import pyarrow as pa
@@ -78,7 +63,7 @@ def outside(shards: Sequence[KeptColumns]) -> dict[str, int]:
     return found
 
 
-def _of_shard(shard: KeptColumns, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _of_shard(shard: KeptColumns, classes: Mapping[int, str]) -> Iterator[dict[str, Any]]:
     table = shard.table()
     there = set(table.column_names)
     if "key" not in there:
@@ -101,7 +86,7 @@ def _sizes(table: pa.Table, exts: Sequence[str]) -> list[list[tuple[int | None, 
     return [list(zip(*(table.column(name).to_pylist() for name in names), strict=True)) for names in there]
 
 
-def _of_text(text: str | None, ext: str, size: Any, classes: Sequence[str]) -> Iterator[dict[str, Any]]:
+def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) -> Iterator[dict[str, Any]]:
     if not text or not (over := size or _named_size(text)):
         return
     frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=_DIGITS)
@@ -120,7 +105,7 @@ def _named_size(text: str) -> tuple[float, float] | None:
     return (voc.size(text) or written.page(text)) if text.lstrip()[:1] == "<" else None
 
 
-def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dict[str, Any]:
+def _row(group: list[Shape], frame: shapes.Frame, classes: Mapping[int, str]) -> dict[str, Any]:
     """One object, of the shapes it is written in; `runs` are a mask's own height and width, and its runs of 0 and 1 down its columns."""
     first = {shape.kind: shape for shape in reversed(group)}
     outlines = [list(shape.numbers) for shape in group if shape.kind == "polygon"]
@@ -128,12 +113,12 @@ def _row(group: list[Shape], frame: shapes.Frame, classes: Sequence[str]) -> dic
     *box, area = _extent(first, outlines, frame)
     name, number = group[0].name, group[0].number
     if name == str(number):
-        name = classes[number] if number is not None and 0 <= number < len(classes) else name
-    elif name in classes:
-        number = list(classes).index(name)
+        name = classes.get(number, name)
+    elif name in classes.values():
+        number = next(at for at, named in classes.items() if named == name)
     elif name.isdecimal() and number is None:
         number = int(name)
-        name = classes[number] if number < len(classes) else name
+        name = classes.get(number, name)
     if number is not None and not 0 <= number < 1 << 31:
         number = None
     what = next(each for each in ("mask", "polygon", "points", "box") if each in first)

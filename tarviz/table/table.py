@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import partial
 from os import PathLike, fspath
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from tarviz import stores
+from tarviz.model.class_names import ClassNames, class_names
 from tarviz.model.config import options as configured
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, TarvizError, UsageError, redact
@@ -50,9 +51,9 @@ class Table:
     `urls`: a path, URL, template, folder, or a list of these. `memory` limits what a query may use ("2GB"; else half of the
     machine, 4 GiB at most), `timeout` how many seconds it may take. Columns are made by `workers` threads, or by workers of an engine
     (`"ray"`, at `address`), a shard at a time each, and kept here; `progress` hears how many shards are done, of how many. `tags` is a
-    file of tags beside the data set, in place of those in the user's data folder. `classes` are the names of class numbers in `objects`,
-    or a file of them, one a line. `reading` holds options of `ReadOptions`; damaged shards have the records before the damage.
-    `MissingPackageError` where DuckDB or pyarrow is not installed.
+    file of tags beside the data set, in place of those in the user's data folder. `classes` are the names of class numbers in `objects`:
+    a list, a mapping, or a file of them, one a line. `reading` holds options of `ReadOptions`; damaged shards have the records before the
+    damage. `MissingPackageError` where DuckDB or pyarrow is not installed.
     """
 
     def __init__(
@@ -64,7 +65,7 @@ class Table:
         engine: str | None = None,
         address: str | None = None,
         timeout: float | None = None,
-        classes: str | PathLike[str] | Sequence[str] = (),
+        classes: ClassNames = (),
         progress: Callable[[int, int], None] | None = None,
         tags: str | PathLike[str] | None = None,
         **reading: Unpack[ReadKeywords],
@@ -77,7 +78,7 @@ class Table:
         self.tags_file = Path(chosen).expanduser().absolute() if chosen else None
         self._limit = None if memory is None else parse_size(memory)
         self.timeout = timeout
-        self.classes = objects.names(classes)
+        self.classes = class_names(classes)
         self._given: set[str] = set()  # relations that were asked for
         self._base: duckdb.DuckDBPyConnection | None = None
         self._lock = threading.RLock()

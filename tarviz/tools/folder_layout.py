@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tarviz.formats.records import split_name
+from tarviz.model.class_names import class_names, from_zero
 from tarviz.model.errors import Fault, NotFoundError, UsageError, needed
 from tarviz.ops.values.payloads import PICTURES
 from tarviz.read.stream import ReadReport
@@ -136,11 +137,9 @@ def _class_names(root: str) -> list[str]:
                 found = yaml.safe_load(file)
             names = found.get("names") if isinstance(found, dict) else None
             if isinstance(names, list | dict):
-                return [str(names[at]) for at in (range(len(names)) if isinstance(names, list) else sorted(names))]
+                return from_zero(class_names(names))
         elif name == "classes.txt" or name.endswith(".names"):
-            from tarviz.table import objects  # loads what makes columns
-
-            return objects.names(path)
+            return from_zero(class_names(path))
     return []
 
 

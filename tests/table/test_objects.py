@@ -105,8 +105,25 @@ def test_the_first_picture_that_can_be_measured_is_the_one(make):
     assert [(30, 20)] == rows(make, fields, "width, height")
 
 
+@pytest.mark.parametrize("classes", [{1: "cat", 7: "owl"}, {"1": "cat", "7": "owl"}])
+def test_classes_may_be_named_by_their_numbers(make, classes):
+    boxes = [{"bbox": [1, 2, 3, 4], "category_id": number} for number in (1, 3, 7)]
+
+    assert [("cat", 1), ("3", 3), ("owl", 7)] == rows(make, {"png": picture(), "json": js(boxes)}, "label, label_id", classes=classes)
+
+
 def test_names_of_classes_that_cannot_be_read_are_refused(make, tmp_path):
     (tmp_path / "latin").write_bytes(b"caf\xe9\n")
+    shard = make([("a", {"cls": b"1"})])
     for name in ("latin", "nowhere"):
         with pytest.raises(UsageError, match=f"names of classes '.*{name}' cannot be read"):
-            tarviz.table(make([("a", {"cls": b"1"})]), classes=tmp_path / name)
+            tarviz.table(shard, classes=tmp_path / name)
+    for classes, named in (({"cat": 0}, "'cat'"), ({-1: "cat"}, "-1"), ({10**6: "cat"}, "1000000")):
+        with pytest.raises(UsageError, match=f"numbers of 0 to 999,999, not {named}"):
+            tarviz.table(shard, classes=classes)
+
+
+def test_the_lines_of_a_file_of_classes_are_those_of_the_world(make, tmp_path):
+    (tmp_path / "names").write_bytes("\ufeffcat\r\nowl\u2028day\r\n\r\ndog\r\n".encode())
+
+    assert {0: "cat", 1: "owl\u2028day", 2: "", 3: "dog"} == tarviz.table(make([("a", {"cls": b"1"})]), classes=tmp_path / "names").classes

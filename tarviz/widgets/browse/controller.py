@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from os import PathLike
 
 from tarviz.formats.field_path import field_path
+from tarviz.model.class_names import ClassNames, class_names
 from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.types import Record
 from tarviz.outputs import Exists
@@ -65,7 +66,7 @@ class Browser(Controller):
         image: str = "",
         px: int = 160,
         start: str = "",
-        classes: Sequence[str] | Mapping[int, str] = (),
+        classes: ClassNames = (),
         overlay: str = "",
         cache: bool = True,
         options: ReadOptions | None = None,
@@ -76,11 +77,10 @@ class Browser(Controller):
         if label:
             field_path(label)
         wish = Wish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(listed(keys)) if keys else frozenset())
-        named = {at: str(name) for at, name in (classes.items() if isinstance(classes, Mapping) else enumerate(classes))}
         self._cache = cache
         self.start = start
         self.overlay = overlay
-        self.shards = OpenShards(urls, label, named, overlay, options, cache=cache)
+        self.shards = OpenShards(urls, label, class_names(classes), overlay, options, cache=cache)
         self.shards.marks.changed = self._marked
         self._first = Look(Query(self.shards.rows, wish, self.shards.questions).start(), image.lower(), px)
         self._sessions: OrderedDict[str, Session] = OrderedDict()

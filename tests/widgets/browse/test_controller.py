@@ -116,8 +116,11 @@ class TestRows:
 
         assert ["dog", "owl"] == [row["label"] for row in message["rows"]]
 
-    def test_class_numbers_get_their_names(self, shards):
-        browser = settle(Browser(shards, classes=["cat", "dog", "owl"], cache=False))
+    @pytest.mark.parametrize("classes", [["cat", "dog", "owl"], {1: "dog", 0: "cat"}, "names.txt"])
+    def test_class_numbers_get_their_names(self, shards, classes, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "names.txt").write_text("cat\ndog\nowl\n")
+        browser = settle(Browser(shards, classes=classes, cache=False))
         message, _ = ask(browser, "fetch", query=0, start=0, stop=2)
         browser.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tarviz import viewers
+from tarviz.model.class_names import from_zero
 from tarviz.model.errors import TarvizError
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
@@ -53,7 +54,7 @@ class RecordAnswers(Answers):
 
     def _view(self, row: Row, ext: str, options: Message | None) -> viewers.Panel:
         known = self.labels
-        named: Message = {"classes": [known.classes.get(at, "") for at in range(max(known.classes) + 1)]} if known.classes else {}
+        named: Message = {"classes": from_zero(known.classes)} if known.classes else {}
         if known.chosen == ext and known.counts:
             named["histogram"] = known.counts
         return inspect.panel(row, ext, named | (options or {}))
