@@ -200,7 +200,7 @@ def _size(walk: HeaderWalk, header: bytes) -> int:
         size = decimal(walk.size)
         if size is None or size > LARGEST:
             raise DataError(f"the PAX size is {to_text(walk.size[:40])!r}.", code="E_SIZE")
-        if own and own > 0 and own != size:
+        if (own or 0) > 0 and own != size:
             walk.notes.append(("W_SIZE_MISMATCH", f"the header says {own} bytes, PAX says {size}; readers disagree which holds, PAX wins."))
         return size
     if own is None or own < 0 or own > LARGEST:

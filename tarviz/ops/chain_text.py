@@ -155,7 +155,7 @@ class _Parser:
 
     def argument(self, call: Call, depth: int) -> None:
         start = self.start
-        value = self.value(depth + 1, keyword=True)
+        value = self.value(depth + 1)
         if self.token != "=":
             if call.keywords:
                 raise pointed("an argument without a name stands after one with a name", self.text, start)
@@ -168,7 +168,7 @@ class _Parser:
         self.advance()
         call.keywords[value] = self.value(depth + 1)
 
-    def value(self, depth: int, *, keyword: bool = False) -> Any:
+    def value(self, depth: int) -> Any:
         if depth > _DEPTH:
             raise self.error(f"more than {_DEPTH} brackets inside each other")
         if self.kind in ("string", "number"):
@@ -178,7 +178,7 @@ class _Parser:
                 return self.call(depth)
             name = self.token
             self.advance()
-            return _CONSTANTS.get(name, name) if self.token != "=" or not keyword else name
+            return _CONSTANTS.get(name, name)
         if self.token in ("(", "["):
             return self.items(depth)
         if self.token == "{":

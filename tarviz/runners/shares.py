@@ -280,8 +280,7 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
         if index is None or not _tells(index, options):
             return None
         if piece.of > 1:
-            own = range(piece.start, len(index) if piece.stop is None else min(piece.stop, len(index)))
-            piece = replace(piece, share=0, of=1, only=tuple(filter(piece.has, own)))
+            piece = replace(piece, share=0, of=1, only=tuple(filter(piece.has, range(piece.start, len(index)))))
         count = piece.length(len(index))
     return None if count is None else (piece, count)
 

@@ -182,3 +182,17 @@ def test_a_pax_time_that_is_none_is_warned_of(make, time: bytes):
     assert [("W_MTIME", 0, f"the time {time.decode()} is outside the calendar.")] == [
         (fault.code, fault.offset, fault.message) for fault in run.report.warnings
     ]
+
+
+@pytest.mark.parametrize("own", [0, 5])
+def test_a_header_without_a_size_of_its_own_leaves_it_to_pax(make, own):
+    run = stream.records(make(tars.pax((b"size", b"5")) + tars.raw("a.txt", own) + b"12345" + bytes(507) + END))
+
+    assert [b"12345"] == [bytes(record["txt"]) for record in run]
+    assert () == tuple(run.report.warnings)
+
+
+@pytest.mark.filterwarnings("ignore:W_SIZE_MISMATCH")
+def test_a_header_with_another_size_than_pax_is_told(make):
+    with pytest.raises(DataError, match="E_SIZE.*the header says 3 bytes, PAX says 5"):
+        list(stream.records(make(tars.pax((b"size", b"5")) + tars.raw("a.txt", 3) + b"12345" + bytes(507) + END)))

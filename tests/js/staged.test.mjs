@@ -185,8 +185,14 @@ test("closer, the point under the pointer stays, in either half; as close as 64 
   wheel(stage.canvas, -100, {});
   assert.equal(4, stage.view.zoom, "the page scrolls while it has no keys");
   stage.frame.focus();
-  wheel(stage.canvas, -100, { clientX: 500, clientY: 300 });
+  stage.canvas.getBoundingClientRect = () => ({ left: 100, top: 50, width: 1000, height: 600 });
+  const from = stage.view;
+  wheel(stage.canvas, -100, { clientX: 700, clientY: 350 });
   near([4 * Math.exp(0.16)], [stage.view.zoom]);
+  const turned = stage.view;
+  stage.view = from;
+  stage.zoom(Math.exp(0.16), { x: 600, y: 300 });
+  near([stage.view.x, stage.view.y], [turned.x, turned.y]);
 });
 
 test("what is under the pointer is told of both, at the same place of each", async () => {

@@ -98,6 +98,7 @@ class TestText:
             ("decode(jpg, channels=1, 3)", "without a name stands after one with a name"),
             ("decode(jpg, channels=1, channels=3)", "channels is given twice"),
             ("decode(jpg, 3=1)", "only a name can stand before '='"),
+            ("decode(jpg, True=1)", "only a name can stand before '='"),
             ("decode(/jpg)", "'/' cannot stand here"),
             ("resize(jpg, 1__0)", "cannot be read as a number"),
             ("keep({a: 1)", "expected ',' or '}'"),

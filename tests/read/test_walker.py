@@ -59,6 +59,13 @@ class TestCertain:
 
             assert ([b"a", b"b"], [], None) == (found, pending, one.error)
 
+    def test_what_is_noted_of_a_record_that_is_open_is_noted_once(self):
+        data = member("a.txt", b"1") + raw("a.fifo", kind=b"6") + member("a.cls", b"2") + OTHER + END
+        for size in range(512, len(data) + 512, 512):
+            _, _, one = walked(data, size)
+
+            assert ["W_SKIPPED_TYPE"] == [fault.code for fault in one.notes]
+
     def test_numbers_count_over_all_windows(self):
         one = walker()
         steps = [*one.walk(memoryview(RECORD + OTHER[:1024])), *one.walk(memoryview(RECORD + OTHER + END), final=True)]

@@ -19,7 +19,7 @@ import tarviz
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
-from tarviz.read.stream import ReadReport
+from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners import shares
 from tarviz.runners.plans import ReaderPlan, Trail
 from tarviz.runners.shares import Piece, Reader, pieces, trusted, world_of
@@ -433,3 +433,15 @@ def test_a_shard_that_strict_reading_refuses_before_its_first_record_is_read_by_
 
     assert [1, 1] == [len(pieces(strict, Reader(0, 1, worker, 2))) for worker in (0, 1)]
     assert [0, 0] == [len(pieces(lenient, Reader(0, 1, worker, 2))) for worker in (0, 1)]
+
+
+@pytest.mark.parametrize("stop", [40, 60, 99, None])
+def test_a_share_of_a_part_is_counted_by_its_index(tmp_path: Path, stop: int | None):
+    counted(tmp_path, [60])
+    piece = Piece(URL(str(tmp_path / "n-0.tar")), start=5, stop=stop, share=1, of=2)
+    found = shares.counted(piece, ReadOptions())
+
+    assert found is not None
+    own = [number for number in range(5, min(stop or 60, 60)) if piece.has(number)]
+    assert (own, len(own)) == (list(found[0].only or ()), found[1])
+    assert 16 <= len(own) < 55

@@ -52,7 +52,6 @@ def page(notebook: Any, *, name: str, folder: Path) -> DeckPage:
     slides = mark(notebook.cells)
     saved = Saved()
     saved.take(notebook)
-    notebook.metadata.setdefault("language_info", {"name": "python", "pygments_lexer": "ipython3"})
 
     class Exporter(HTMLExporter):  # type: ignore[misc]
         """nbconvert with our Markdown."""

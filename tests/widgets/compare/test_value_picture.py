@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tarviz.looks import tones
-from tarviz.widgets.compare.value_picture import ShownValue, encoded, limits, number, pixels_of, shown, thumbnail
+from tarviz.widgets.compare.value_picture import ShownValue, as_picture, encoded, limits, number, pixels_of, shown, thumbnail
 from tests.widgets.conftest import png
 
 NAN = float("nan")
@@ -183,3 +183,13 @@ class TestThumbnail:
         assert pixels_of(b"no picture") is None
         assert pixels_of("text") is None
         assert (8, 12, 3) == pixels_of(memoryview(png())).shape  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("lead", [(2,), (3, 2)])
+def test_of_many_pictures_the_first_is_shown(lead: tuple[int, ...]):
+    array = np.arange(np.prod(lead) * 12, dtype=np.uint8).reshape(*lead, 2, 2, 3)
+    found = as_picture(array)
+
+    assert found is not None
+    assert array[(0,) * len(lead)].tolist() == found[0].tolist()
+    assert f"first of {lead[-1]}" in found[1]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import re
+import socket
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -79,6 +80,19 @@ def test_another_host_name_is_refused(page):
 
 def test_another_origin_is_refused(page):
     assert 403 == ask(page, "/state", headers={"Origin": "http://evil.example"})[0].status
+
+
+@pytest.mark.parametrize("named", ["Host: evil.example", "Host: 127.0.0.1:{port}\r\nOrigin: http://evil.example"])
+def test_who_is_refused_gets_no_answer_behind_the_refusal(page, named):
+    head = f"GET / HTTP/1.1\r\n{named.format(port=page.port)}\r\nCookie: {page.cookie}={page.token}\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", page.port), timeout=100) as connection, connection.makefile("rwb") as file:
+        file.write(head.encode())
+        file.flush()
+        told = file.read()
+
+    assert told.startswith(b"HTTP/1.1 403 ")
+    assert 1 == told.count(b"HTTP/1.")
+    assert b"shards &amp; more" not in told
 
 
 def test_nothing_from_elsewhere_may_be_loaded(page):

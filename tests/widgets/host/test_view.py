@@ -164,6 +164,12 @@ def test_what_a_reader_will_ask_is_answered_beforehand_as_far_as_it_has_room():
     view.close()
 
 
+def test_what_its_reader_chose_is_saved_with_the_notebook(view):
+    view._on_request(view, {"k": "tvz:state", "state": {"px": 96}}, [])
+
+    assert {"px": 96} == view.get_state()["_state"]
+
+
 def test_the_saved_state_holds_small_pictures_only(view):
     assert 24 == len(view._first["rows"]["rows"])
     assert sum(map(len, view._pictures)) < 200_000

@@ -245,6 +245,8 @@ class TestPainted:
         self.near((10, 15, 50, 45), self.changed((Shape("box", (20.0, 30.0, 80.0, 60.0), "a"),)))
         inside = self.drawn((Shape("box", (20.0, 30.0, 80.0, 60.0), "a"),))[25:35, 20:40]
         assert np.abs(inside - 90).max() < 20
+        box = np.abs(self.drawn((Shape("box", (20.0, 30.0, 80.0, 60.0), "a"),))[30] - 90).max(axis=1) > 100
+        assert [10, 11, 49, 50] == np.flatnonzero(box).tolist()  # its sides are two pixels wide
         self.near((10, 15, 50, 45), self.changed((Shape("polygon", (20.0, 30.0, 100.0, 30.0, 100.0, 90.0, 20.0, 90.0), "a"),)))
         self.near((28, 18, 52, 42), self.changed((Shape("points", (60.0, 40.0, 2.0, 100.0, 80.0, 2.0), "a"),)))
 

@@ -19,6 +19,7 @@ from tarviz.model.errors import TarvizError
 from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.browse.record_pane import header_rows, inspect
 from tarviz.widgets.browse.rows import Row
+from tests.conftest import DATA
 from tests.viewers.payloads import saved
 from tests.widgets.browse.test_controller import ask, settle
 from tests.widgets.conftest import png, tar
@@ -269,3 +270,14 @@ def test_what_a_payload_met_is_raised(row: Row, tmp_path: Path):
     (tmp_path / "a.tar").write_bytes(b"")
     with pytest.raises(TarvizError):
         inspect.payload(row, "txt")
+
+
+def test_a_part_of_a_sparse_member_is_cut_from_the_whole():
+    with contextlib.closing(settle(Browser(str(DATA / "corpora" / "generated" / "A46-sparse-gnu-old.tar"), cache=False))) as browser:
+        row = browser.shards.rows.row(0)
+        (ext, *_) = row.fields
+        whole = inspect.part(row, ext, 0, 1 << 20)
+
+        assert len(whole) > 600
+        assert whole[500:600] == inspect.part(row, ext, 500, 100)
+        assert whole[-3:] == inspect.part(row, ext, len(whole) - 3, 100)
