@@ -70,11 +70,10 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 	$(MAKE) VENV=build/alone/venv build/alone/venv/.stamps/demo
 	build/alone/venv/bin/tarviz demo build/alone/demo
 	build/alone/venv/bin/python .ci/core_verbs.py build/alone/venv/bin/tarviz build/alone/demo
-	rm -rf build/alone
+	$(if $(filter newcomer,$(MAKECMDGOALS)),,rm -rf build/alone)
 
 # The rooms left out turn bytes into records by NumPy alone: no package that is missing here would change what they do.
-newcomer:  ## `make test` likewise, without what `make oracles` installs: the rooms where a missing package matters
-	rm -rf build/alone && mkdir -p build/alone
+newcomer: demo-alone  ## then `make test` there, without what `make oracles` installs: the rooms where a missing package matters
 	$(MAKE) VENV=build/alone/venv test FLAGS="$(patsubst %,--ignore=tests/%,stores read formats ops runners outputs model)"
 	rm -rf build/alone
 

@@ -152,7 +152,7 @@ class TestMakefile:
         script = (ROOT / ".ci" / "run").read_text("utf-8")
 
         for target in (
-            "demo-alone",
+            "newcomer",
             "oracles",
             "test",
             "test-matrix",
