@@ -228,6 +228,22 @@ test("what is asked anew is followed; what comes to nothing is told", async () =
   assert.deepEqual([["no"], false, 0], [fault.told.said, fault.view.running, fault.told.loops]);
 });
 
+test("of numbers that follow each other the last is the last that is asked for", async () => {
+  const asked = [];
+  let answer = () => {};
+  const rpc = async (_, { value }) => (asked.push(value), new Promise((ready) => (answer = () => ready({ r: {} }))));
+  const { changes } = changing({}, { rpc });
+  const both = [changes.tune(1, { op: 2, name: "size", at: 0 }, 7), changes.tune(1, { op: 2, name: "size", at: 0 }, 8)];
+
+  await until(() => asked.length);
+  assert.deepEqual([7], asked, "the second waits for the answer to the first");
+  answer();
+  await until(() => asked.length === 2);
+  answer();
+  await Promise.all(both);
+  assert.deepEqual([7, 8], asked);
+});
+
 test("pins stay on their chains when columns of another runner come between", async () => {
   const fresh = { ...COLUMNS[2], runner: "ray" };
   const { view, told, changes } = changing({ columns: [COLUMNS[0], fresh, COLUMNS[2], COLUMNS[1]] }, { b: { column: 0, step: 0 } });

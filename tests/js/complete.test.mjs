@@ -5,7 +5,7 @@ import { afterEach } from "node:test";
 import { Completion } from "../../tarviz/widgets/browse/filters/complete.mjs";
 import { h } from "../../tarviz/widgets/host/core.mjs";
 import { RpcError } from "../../tarviz/widgets/host/requests.mjs";
-import { click, placed, press, test } from "./dom.mjs";
+import { click, placed, press, test, until } from "./dom.mjs";
 
 const ITEMS = [
   ["json.w", "int"],
@@ -126,6 +126,19 @@ test("a key that the suggestions take does not reach the box", async () => {
   for (const key of ["ArrowDown", "x", "Enter", "Enter"]) press(input, key);
 
   assert.deepEqual(["x", "Enter"], heard);
+});
+
+test("while columns are made it is asked again, and what is chosen stays until there is more", async () => {
+  const more = [["json.x", "int"], ...ITEMS];
+  const answers = [true, true, false].map((making) => ({ start: 0, items: making ? ITEMS : more, making }));
+  let told = 0;
+  const { input, help, chosen } = await suggested("js|", { answer: async () => ({ r: answers[told++] }) });
+  press(input, "ArrowDown");
+
+  await until(() => told === 2);
+  assert.equal("json.w", chosen());
+  await until(() => help.items.length === 4);
+  assert.equal(3, told);
 });
 
 test("where no column is wanted it says so", async () => {

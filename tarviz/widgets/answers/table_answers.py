@@ -120,11 +120,12 @@ class TableAnswers(Answers):
 
     @rpc
     def complete(self, text: str, at: int, label: bool = False) -> Message:
-        """What can be written at the cursor: `start` of the word, `items` of (text, note)."""
+        """What can be written at the cursor: `start` of the word, `items` of (text, note); `making` where a later answer may tell more."""
+        making = self.questions.prepare() in ("making", "scanning")
         fields, _ = browse_counts.patterns(self.rows)
         table = self.questions.table if self.questions.ready else None
         start, items = completion.completion(text[:2000], min(at, 2000), [readable(ext) for ext in fields], table, label=bool(label))
-        return {"start": start, "items": [[readable(word), note] for word, note in items]}
+        return {"start": start, "items": [[readable(word), note] for word, note in items], "making": making}
 
     @rpc
     def why(self) -> Message:

@@ -5,6 +5,7 @@ export class Changes {
   /** @param {import("./compare.mjs").CompareView} view */
   constructor(view) {
     this.view = view;
+    this.tuned = Promise.resolve(); // requests of their own may overtake each other: the last number is to stay
   }
 
   /** Ask, and follow what comes of it. @param {string} name @param {any} message @param {(r: any) => string | undefined | void} [then] gives a sentence where nothing is to follow */
@@ -57,6 +58,7 @@ export class Changes {
 
   /** @param {number} column @param {import("./sliders.mjs").Wheel} wheel @param {number} value */
   tune(column, wheel, value) {
-    return this.ask("tune", { column, op: wheel.op, name: wheel.name, at: wheel.at, value });
+    const { op, name, at } = wheel;
+    return (this.tuned = this.tuned.then(() => this.ask("tune", { column, op, name, at, value })));
   }
 }

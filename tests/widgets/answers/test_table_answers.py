@@ -298,6 +298,14 @@ class TestCompletion:
 
         assert (before, words) == (found[0], words & set(found[1]))
 
+    @pytest.mark.parametrize(
+        ("state", "making"), [("making", True), ("scanning", True), ("ready", False), ("costly", False), ("none", False)]
+    )
+    def test_it_says_whether_a_later_answer_may_tell_more(self, browser, monkeypatch, state, making):
+        monkeypatch.setattr(browser.shards.questions, "prepare", lambda: state)
+
+        assert making == ask(browser, "complete", text="json.l", at=6)[0]["making"]
+
     def test_tags_that_there_are(self, browser):
         browser.shards.questions.table.tags.add("cls = 1", "blurred")
 

@@ -24,8 +24,8 @@ export class Completion {
     input.setAttribute("aria-autocomplete", "list");
     input.setAttribute("aria-controls", this.uid);
     input.setAttribute("aria-expanded", "false");
-    const ask = later(() => this.ask(), 150, view.signal);
-    input.addEventListener("input", ask, { signal: view.signal });
+    this.askSoon = later(() => this.ask(), 150, view.signal);
+    input.addEventListener("input", () => this.askSoon(), { signal: view.signal });
     input.addEventListener("blur", () => this.close(), { signal: view.signal });
     input.addEventListener("keydown", (e) => this.press(e), { signal: view.signal, capture: true });
     this.list.addEventListener(
@@ -50,6 +50,8 @@ export class Completion {
     try {
       const { r } = await this.view.rpc("complete", { text: input.value, at, label: this.label });
       if (at !== input.selectionStart) return undefined;
+      if (r.making) this.askSoon(); // values are known when their columns are
+      if (this.shown && r.start === this.start && String(r.items) === String(this.items)) return undefined;
       this.start = r.start;
       this.items = r.items;
       this.at = -1;
