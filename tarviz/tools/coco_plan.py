@@ -16,6 +16,8 @@ from tarviz.tools.field_names import Named, named
 from tarviz.tools.whole_file import contents
 
 _LARGEST = 16 << 30  # bytes
+_SHOWN = 120  # characters of an entry
+_NEEDS: dict[str, tuple[str, ...]] = {"images": ("id", "file_name"), "annotations": (), "categories": ("id",)}
 
 
 def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
@@ -31,7 +33,9 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
         raise UsageError(f"this is no JSON: {error}.", shard=url) from error
     if not isinstance(found, dict) or not isinstance(found.get("images"), list) or not isinstance(found.get("annotations"), list):
         raise UsageError("COCO's file holds images and annotations; this one does not.", shard=url)
-    pictures = {str(each["file_name"]): each for each in found["images"]}
+    for name, needs in _NEEDS.items():
+        _check(found.get(name) or [], name, needs, url)
+    pictures = _pictures(found["images"], url)
     cut = [(name, split_name(os.fsencode(name))) for name in pictures]
     if lacking := [name for name, parts in cut if parts is None]:
         raise UsageError(f"the picture {safe(lacking[0])!r} has no ending.", shard=url)
@@ -57,6 +61,27 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
     return records, made
 
 
+def _check(listed: Any, name: str, needs: tuple[str, ...], url: str) -> None:
+    """`UsageError` for an entry of a list that is no object, or lacks what COCO's own tools need of it."""
+    for at, each in enumerate(listed):
+        if not isinstance(each, dict) or not all(isinstance(each.get(need), int | str) for need in needs):
+            what = " with ".join(["an object", *needs[:1]]) + "".join(f" and {need}" for need in needs[1:])
+            raise UsageError(f"{name}[{at}] is not {what}: {safe(json.dumps(each))[:_SHOWN]}", shard=url)
+
+
+def _pictures(listed: list[dict[str, Any]], url: str) -> dict[str, dict[str, Any]]:
+    """The entries of pictures by their names; one that is there twice is one."""
+    pictures: dict[str, dict[str, Any]] = {}
+    names: dict[Any, str] = {}
+    for each in listed:
+        name = str(each["file_name"])
+        if pictures.setdefault(name, each)["id"] != each["id"]:
+            raise UsageError(f"the picture {safe(name)!r} has two ids, {pictures[name]['id']!r} and {each['id']!r}.", shard=url)
+        if names.setdefault(each["id"], name) != name:
+            raise UsageError(f"two pictures have the id {each['id']!r}: {safe(names[each['id']])!r} and {safe(name)!r}.", shard=url)
+    return pictures
+
+
 def _by_picture(found: dict[str, Any]) -> tuple[dict[Any, dict[str, Any]], int]:
     """Annotations and their categories by the number of the picture; how many annotations name none."""
     categories = {each["id"]: each for each in found.get("categories") or ()}
@@ -66,7 +91,7 @@ def _by_picture(found: dict[str, Any]) -> tuple[dict[Any, dict[str, Any]], int]:
     of_none = len(lists.pop(None, ()))
 
     def of(some: list[dict[str, Any]]) -> list[Any]:
-        numbers = {part.get("category_id") for each in some for part in (each, *each.get("segments_info", ()))}
+        numbers = {part.get("category_id") for each in some for part in (each, *(each.get("segments_info") or ()))}
         return [category for number, category in categories.items() if number in numbers]
 
     return {number: {"annotations": some, "categories": of(some)} for number, some in lists.items()}, of_none

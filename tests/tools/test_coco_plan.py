@@ -101,6 +101,31 @@ def test_what_is_no_plan_says_why(tmp_path: Path, names: list[str], there: list[
         planned(written(tmp_path / "in", names, there=there), str(tmp_path / "in"), check=True)
 
 
+@pytest.mark.parametrize(
+    ("lists", "match"),
+    [
+        ({"images": [{"id": 1, "coco_url": "http://x/1.jpg"}]}, r"images\[0\] is not an object with id and file_name: .*coco_url"),
+        ({"images": [{"file_name": "1.jpg"}]}, r"images\[0\] is not an object with id and file_name"),
+        ({"images": ["1.jpg"]}, r"images\[0\] is not an object"),
+        ({"annotations": [None]}, r"annotations\[0\] is not an object: null"),
+        ({"categories": [{"id": 1}, {"name": "x"}]}, r"categories\[1\] is not an object with id: "),
+        ({"images": [{"id": 1, "file_name": "1.jpg"}, {"id": 2, "file_name": "1.jpg"}]}, r"the picture '1\.jpg' has two ids, 1 and 2"),
+        ({"images": [{"id": 1, "file_name": "1.jpg"}, {"id": 1, "file_name": "2.jpg"}]}, r"have the id 1: '1\.jpg' and '2\.jpg'"),
+    ],
+)
+def test_entries_that_cannot_be_told_apart_or_read_are_refused(tmp_path: Path, lists: dict[str, Any], match: str):
+    with pytest.raises(UsageError, match=match):
+        planned(written(tmp_path, ["1.jpg", "2.jpg"], **lists), str(tmp_path), check=True)
+
+
+def test_an_entry_that_is_there_twice_is_one_record(tmp_path: Path):
+    url = written(tmp_path, ["1.jpg"], images=[{"id": 4, "file_name": "1.jpg"}] * 2, annotations=[{"image_id": 4, "segments_info": None}])
+
+    ((record,), _) = planned(url, str(tmp_path), check=True)
+
+    assert 1 == len(json.loads(record.fields[1][1])["annotations"])
+
+
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(coco_plan, "_LARGEST", 10)
     with pytest.raises(UsageError, match="the annotation file has more than 10 B"):
