@@ -116,6 +116,7 @@ class TestBeside:
             ("data.yaml", "[1]", []),
             ("classes.txt", "cat\ndog\n", ["cat", "dog"]),
             ("coco.names", "cat", ["cat"]),
+            ("labels/classes.txt", "cat\n", ["cat"]),
             ("names.txt", "cat", []),
         ],
     )
@@ -124,8 +125,22 @@ class TestBeside:
             pytest.importorskip("yaml", reason="names in YAML need pyyaml: pip install 'tarviz[media]'")
         root = tree("images/1.jpg", "labels/1.txt")
         (tmp_path / name).write_text(text)
+        groups, made, named = files_of(root, "yolo", report := ReadReport())
 
-        assert labels == found(root, "yolo")[1]
+        assert (["1"], labels, {}) == ([group.key for group in groups], made, report.counts())
+        assert ([] if labels else [f"1 files elsewhere are of no record: {name}"]) == named.notes
+
+    def test_the_topmost_list_of_classes_counts_and_a_broken_one_is_refused(self, tree: Callable[..., str], tmp_path: Path):
+        root = tree("images/train/1.jpg", "labels/train/1.txt")
+        for name in ("labels/train/classes.txt", "labels/x.names"):
+            (tmp_path / name).write_text(name)
+
+        assert ["labels/x.names"] == files_of(root, "yolo", report := ReadReport())[1]
+        assert {"W_NO_KEY": 1} == report.counts()
+        pytest.importorskip("yaml", reason="names in YAML need pyyaml: pip install 'tarviz[media]'")
+        (tmp_path / "data.yaml").write_bytes(b"names: [a: b: c")
+        with pytest.raises(UsageError, match=r"data\.yaml cannot be read as YAML"):
+            files_of(root, "yolo", ReadReport())
 
 
 class TestFolder:
