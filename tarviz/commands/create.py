@@ -117,8 +117,10 @@ def create(
         numbered = bool(result.labels)
         records = _checked(plan, place, series)
     _run(records, series, result, on_error)
-    if labels is not None:
+    if labels is not None and result.labels:
         _write(labels, result.labels)
+    elif labels is not None:
+        result.names.append(f"there are no labels: {safe(fspath(labels))} is not written")
     if not result.to_stdout:
         _write_beside(output, "labels.txt", result.labels if numbered and labels is None else [], result)
         _write_beside(output, "names.tsv", [f"{key}\t{path}" for key, path in renamed], result)
