@@ -197,7 +197,7 @@ def _category_names(value: Any) -> dict[Any, str]:
     for word in ("class_names", "id2label", "names"):
         names = value.get(word)
         if isinstance(names, Mapping):
-            return {int(number): str(name) for number, name in names.items() if str(number).isdigit()}
+            return {int(number): str(name) for number, name in names.items() if str(number).isdecimal()}
         if word == "class_names" and isinstance(names, list):
             return {number: str(name) for number, name in enumerate(names)}
     return {}
@@ -284,7 +284,7 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
     boxes = frame.boxes(rows, guess)
     for at, (item, box) in enumerate(zip(items, boxes, strict=True)):
         name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
-        if name.isdigit() and isinstance(item.get("category_id"), int):
+        if name.isdecimal() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
         number = next((whole for key in _NAMES if (whole := _numbered(item.get(key))) is not None), None)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
@@ -318,12 +318,11 @@ def _runs(value: Any) -> tuple[int, ...]:
 
 
 def rectangle(item: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """x, y, width, height of LabelMe's rectangle, which is two points; None where the item is none."""
-    points = item.get("points")
-    if item.get("shape_type") != "rectangle" or not isinstance(points, list) or len(points) != 2:
+    """x, y, width, height of LabelMe's rectangle, which is two points, of its successors' all four; None where the item is none."""
+    if len(points := marked(item, "rectangle")) < 2:
         return None
-    (a, b), (c, d) = points
-    return min(a, c), min(b, d), abs(c - a), abs(d - b)
+    across, down = zip(*points, strict=True)
+    return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
 def marked(item: Mapping[str, Any], *kinds: str) -> list[Any]:
