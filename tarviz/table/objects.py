@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
+_WIDEST = (1 << 31) - 1  # pixels, as the relation holds them
 _TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label", "label_2")
 
 
@@ -87,7 +88,8 @@ def _sizes(table: pa.Table, exts: Sequence[str]) -> list[list[tuple[int | None, 
 
 
 def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    if not text or not (over := size or _named_size(text)):
+    over = (size or _named_size(text)) if text else None
+    if not text or not over or not all(1 <= side <= _WIDEST for side in over):
         return
     frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=_DIGITS)
     found = shapes.read_over(text.encode(), "json" if kind(ext) == "json" else ext, frame)
@@ -98,10 +100,13 @@ def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) 
 def _named_size(text: str) -> tuple[float, float] | None:
     """Width and height that an annotation names."""
     if text.lstrip()[:1] == "{":
-        value = json.loads(text)
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):  # a caption may begin with a brace
+            return None
         inner = value.get("image") if isinstance(value.get("image"), dict) else value
         size = inner.get("width") or value.get("imageWidth"), inner.get("height") or value.get("imageHeight")
-        return size if all(isinstance(side, int | float) and side >= 1 for side in size) else None
+        return size if all(isinstance(side, int | float) for side in size) else None
     return (voc.size(text) or written.page(text)) if text.lstrip()[:1] == "<" else None
 
 
