@@ -39,7 +39,7 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
     cut = [(name, split_name(os.fsencode(name))) for name in pictures]
     if lacking := [name for name, parts in cut if parts is None]:
         raise UsageError(f"the picture {safe(lacking[0])!r} has no ending.", shard=url)
-    made = named((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None)
+    made = named(((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None), {""})
     folder = _folder(root, list(pictures), url)
     said, of_none = _by_picture(found)
     records = []

@@ -50,7 +50,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
             continue
         key = os.fsdecode(found[0])
         cut.append((key, place[len(key) + 1 :], path))
-    made = named(cut)
+    made = named(cut, {""} if layout in _BESIDE else None)
     groups = {key: Group(key, files=fields) for key, fields in made.records.items()}
     if layout in _BESIDE:
         for key in [key for key, each in groups.items() if not any(ext.lower() in PICTURES for ext, _ in each.files)]:

@@ -86,6 +86,15 @@ def test_files_beside_the_pictures_are_counted_and_folders_are_not(tmp_path: Pat
     assert ["1 files beside the pictures are not in the list"] == planned(url, str(tmp_path / "in"), check=True)[1].notes
 
 
+def test_every_picture_is_a_record_however_many_dots_its_name_has(tmp_path: Path):
+    names = ["1.left.jpg", "1.right.jpg", "2.left.jpg", "2.right.jpg"]
+
+    records, made = planned(written(tmp_path, names), str(tmp_path), check=True)
+
+    assert [(b"1_left", b"jpg"), (b"1_right", b"jpg")] == [(each.key, each.fields[0][0]) for each in records[:2]]
+    assert names == [path for _, path in made.renamed]
+
+
 @pytest.mark.parametrize(
     ("names", "there", "match"),
     [

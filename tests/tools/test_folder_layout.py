@@ -93,6 +93,11 @@ class TestBeside:
             ("yolo", ["images/train/1.jpg", "labels/train/1.txt"], [("train", "", "train/1", ["jpg", "txt"])]),
             ("yolo", ["train/images/1.jpg", "train/labels/1.txt"], [("train", "", "train/1", ["jpg", "txt"])]),
             ("voc", ["JPEGImages/1.jpg", "Annotations/1.xml"], [("", "", "1", ["xml", "jpg"])]),
+            (
+                "yolo",
+                ["images/1.v2.jpg", "labels/1.v2.txt", "images/1.v3.jpg", "labels/1.v3.txt"],
+                [("", "", "1_v2", ["jpg", "txt"]), ("", "", "1_v3", ["jpg", "txt"])],
+            ),
         ],
     )
     def test_they_are_one_record(self, tree: Callable[..., str], layout: str, names: list[str], expected: object):
