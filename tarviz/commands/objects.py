@@ -29,6 +29,7 @@ from tarviz.outputs.tar_output import TarOutput
 from tarviz.stores import URLs
 from tarviz.table.columns import kind
 from tarviz.table.facets import literal
+from tarviz.table.objects import DIGITS
 from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def objects(
         found = found.filter([place in fit for place in places])
         pictures = [each for each in pictures if (each["shard"], each["n"]) in fit]
     counts = dict(Counter(label or "" for label in found.column("label").to_pylist()).most_common())
-    made = Objects(found, table.findings, None if output is None else fspath(output), table.notes, counts)
+    findings = {name: count for name, count in table.findings.items() if name not in table.notes}  # types are nothing to objects
+    made = Objects(found, findings, None if output is None else fspath(output), counts=counts)
     if output is not None and form is not None:
         _write(made, fspath(output), form, from_zero(table.classes), pictures)
     return made
@@ -227,7 +229,7 @@ def coco(
     found: list[dict[str, Any]] = []
     for row in rows:
         picture = pictures[row["shard"], row["n"]]
-        box = [row["x0"], row["y0"], row["x1"] - row["x0"], row["y1"] - row["y0"]]
+        box = [row["x0"], row["y0"], round(row["x1"] - row["x0"], DIGITS), round(row["y1"] - row["y0"], DIGITS)]
         made = {"id": len(found) + 1, "image_id": picture["id"], "category_id": numbers[names[_number(row, names)]]}
         made |= {"bbox": box, "area": row["area"], "iscrowd": int(row["crowd"]), "segmentation": row["outlines"] or _runs(row)}
         if row["score"] is not None:

@@ -18,7 +18,7 @@ from tarviz.table.sql import OBJECTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DIGITS = 6  # decimals of a pixel
+DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
 _WIDEST = (1 << 31) - 1  # pixels, as the relation holds them
 _TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label", "label_2")
@@ -91,7 +91,7 @@ def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) 
     over = (size or _named_size(text)) if text else None
     if not text or not over or not all(1 <= side <= _WIDEST for side in over):
         return
-    frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=_DIGITS)
+    frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=DIGITS)
     found = shapes.read_over(text.encode(), "json" if kind(ext) == "json" else ext, frame)
     for _, group in itertools.groupby(found, key=lambda shape: shape.item):
         yield _row(list(group), frame, classes)
@@ -141,7 +141,7 @@ def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shap
     mask = _mask(first["mask"].numbers, frame) if "mask" in first else None
     if "box" in first:
         x, y, width, height = first["box"].numbers
-        box: tuple[float, ...] = (x, y, x + width, y + height)
+        box: tuple[float, ...] = (x, y, round(x + width, DIGITS), round(y + height, DIGITS))
     elif mask is not None:
         box = mask[:4]
     else:
