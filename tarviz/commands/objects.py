@@ -243,12 +243,12 @@ def coco(
 
 def _runs(row: dict[str, Any]) -> dict[str, Any] | list[Any]:
     """The mask of an object as run lengths, as large as its picture; [] where it has none."""
+    if not row["runs"]:
+        return []
     import numpy as np
 
     from tarviz.looks import runs
 
-    if not row["runs"]:
-        return []
     down, across, *counts = row["runs"]
     mask = {"size": [down, across], "counts": counts}
     sides = (row["height"], down), (row["width"], across)
