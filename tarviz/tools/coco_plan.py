@@ -54,6 +54,9 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
         entry = pictures[name] | said.pop(pictures[name]["id"], {"annotations": [], "categories": []})
         payload = json.dumps(entry, ensure_ascii=False).encode()
         records.append(Planned(os.fsencode(key), [(os.fsencode(ext), URL(path)), (b"json", payload)], name))
+    categories = {each["id"] for each in found.get("categories") or ()}
+    if unnamed := sum("category_id" in each and each["category_id"] not in categories for each in found["annotations"] if categories):
+        made.notes.append(f"{unnamed:,} annotations are of no category in the list")
     if of_none := of_none + sum(len(each["annotations"]) for each in said.values()):
         made.notes.append(f"{of_none:,} annotations are of no picture in the list")
     if others := sum(os.path.isfile(os.path.join(folder, name)) for name in set(os.listdir(folder)) - pictures.keys()):
@@ -64,7 +67,8 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
 def _check(listed: Any, name: str, needs: tuple[str, ...], url: str) -> None:
     """`UsageError` for an entry of a list that is no object, or lacks what COCO's own tools need of it."""
     for at, each in enumerate(listed):
-        if not isinstance(each, dict) or not all(isinstance(each.get(need), int | str) for need in needs):
+        good = isinstance(each, dict) and all(isinstance(each.get(need), int | str) for need in needs)
+        if not good or any(isinstance(each.get(name), list | dict) for name in ("image_id", "category_id")):
             what = " with ".join(["an object", *needs[:1]]) + "".join(f" and {need}" for need in needs[1:])
             raise UsageError(f"{name}[{at}] is not {what}: {safe(json.dumps(each))[:_SHOWN]}", shard=url)
 
