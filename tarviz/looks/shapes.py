@@ -192,7 +192,7 @@ def _category_names(value: Any) -> dict[Any, str]:
     if not isinstance(value, Mapping):
         return {}
     listed = value.get("categories")
-    if isinstance(listed, list) and all(isinstance(one, Mapping) and "id" in one for one in listed):
+    if isinstance(listed, list) and all(isinstance(one, Mapping) and isinstance(one.get("id"), int | str) for one in listed):
         return {one["id"]: str(one.get("name", one["id"])) for one in listed}
     for word in ("class_names", "id2label", "names"):
         names = value.get(word)
@@ -398,7 +398,7 @@ def outlines(value: Any, most: int | None = _MOST_OUTLINES) -> Iterator[list[flo
     for one in many[:most]:
         if not isinstance(one, list):
             continue
-        flat = [n for pair in one for n in pair] if one and isinstance(one[0], list) else one
+        flat = [n for pair in one for n in (pair if isinstance(pair, list) else [None])] if one and isinstance(one[0], list) else one
         if len(flat) >= 6 and len(flat) % 2 == 0 and all(isinstance(n, (int, float)) and math.isfinite(n) for n in flat):
             yield flat
 
