@@ -272,7 +272,7 @@ def page_option(*names: str, **attributes: Any) -> Callable[[F], F]:
     """An option that names a page to write."""
 
     def no_shard(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-        if value is not None and stores.is_shard(os.path.basename(value)):  # the shell makes it of `--html *.tar`
+        if value is not None and value.lower().endswith(stores.SHARD_SUFFIXES):  # the shell makes it of `--html *.tar`
             raise click.BadParameter(f"{value!r} has the name of a shard: name the page to write before the shards.", ctx, param)
         return value
 

@@ -134,7 +134,7 @@ def _write(made: Objects, output: str, form: Form, classes: Sequence[str], pictu
         verb_base.write(output, json.dumps(coco(rows, names, pictures, {} if classes else _own_numbers(rows))).encode())
     elif form not in ("yolo", "voc"):
         plain = made.table.select(_PLAIN.split(", ")) if form == "csv" else made.table
-        verb_base.write(output, b"".join(pieces(plain, form)))
+        verb_base.write(output, b"".join(pieces(plain, "csv" if form == "csv" else "parquet")))
     else:
         written: set[str] = set()
         with TarOutput(output, inputs=Inputs(())) as outlet:

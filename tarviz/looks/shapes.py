@@ -398,7 +398,7 @@ def outlines(value: Any, most: int | None = _MOST_OUTLINES) -> Iterator[list[flo
     for one in many[:most]:
         if not isinstance(one, list):
             continue
-        flat = [n for pair in one for n in (pair if isinstance(pair, list) else [None])] if one and isinstance(one[0], list) else one
+        flat = [n for pair in one for n in (pair if isinstance(pair, list) else [math.nan])] if one and isinstance(one[0], list) else one
         if len(flat) >= 6 and len(flat) % 2 == 0 and all(isinstance(n, (int, float)) and math.isfinite(n) for n in flat):
             yield flat
 

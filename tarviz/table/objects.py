@@ -117,7 +117,7 @@ def _row(group: list[Shape], frame: shapes.Frame, classes: Mapping[int, str]) ->
     points = list(first["points"].numbers) if "points" in first else None
     *box, area = _extent(first, outlines, frame)
     name, number = group[0].name, group[0].number
-    if name == str(number):
+    if number is not None and name == str(number):
         name = classes.get(number, name)
     elif name in classes.values():
         number = next(at for at, named in classes.items() if named == name)

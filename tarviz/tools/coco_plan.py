@@ -6,6 +6,7 @@ import glob
 import json
 import os
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from tarviz.formats.records import split_name
@@ -54,11 +55,7 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
         entry = pictures[name] | said.pop(pictures[name]["id"], {"annotations": [], "categories": []})
         payload = json.dumps(entry, ensure_ascii=False).encode()
         records.append(Planned(os.fsencode(key), [(os.fsencode(ext), URL(path)), (b"json", payload)], name))
-    categories = {each["id"] for each in found.get("categories") or ()}
-    if unnamed := sum("category_id" in each and each["category_id"] not in categories for each in found["annotations"] if categories):
-        made.notes.append(f"{unnamed:,} annotations are of no category in the list")
-    if of_none := of_none + sum(len(each["annotations"]) for each in said.values()):
-        made.notes.append(f"{of_none:,} annotations are of no picture in the list")
+    made.notes += _strays(found, of_none + sum(len(each["annotations"]) for each in said.values()))
     if others := sum(os.path.isfile(os.path.join(folder, name)) for name in set(os.listdir(folder)) - pictures.keys()):
         made.notes.append(f"{others:,} files beside the pictures are not in the list")
     return records, made
@@ -84,6 +81,15 @@ def _pictures(listed: list[dict[str, Any]], url: str) -> dict[str, dict[str, Any
         if names.setdefault(each["id"], name) != name:
             raise UsageError(f"two pictures have the id {each['id']!r}: {safe(names[each['id']])!r} and {safe(name)!r}.", shard=url)
     return pictures
+
+
+def _strays(found: dict[str, Any], of_none: int) -> Iterator[str]:
+    """How many annotations name no category, or no picture (`of_none`), that is there."""
+    categories = {each["id"] for each in found.get("categories") or ()}
+    if unnamed := sum("category_id" in each and each["category_id"] not in categories for each in found["annotations"] if categories):
+        yield f"{unnamed:,} annotations are of no category in the list"
+    if of_none:
+        yield f"{of_none:,} annotations are of no picture in the list"
 
 
 def _by_picture(found: dict[str, Any]) -> tuple[dict[Any, dict[str, Any]], int]:
