@@ -239,16 +239,18 @@ def test_coco_names_pictures_without_an_object_too(shard, tmp_path):
 
 
 def test_coco_names_the_files_that_pictures_are_and_is_read_back(make, tmp_path):
-    said = {"annotations": [{"bbox": [1, 2, 3, 4], "category_id": 7}], "categories": NAMES}
+    said = {"annotations": [{"bbox": [0.1, 2, 0.2, 4], "category_id": 7}], "categories": NAMES}
     path = make([("in/a", {"seg.txt": b"x", "png": picture(), "json": js(said)}), ("in/b", {"jpg": b"no picture", "mask.png": picture()})])
     objects(path, tmp_path / "o.json")
     with tarfile.open(path) as tar:
         tar.extractall(tmp_path / "files", filter="data")
 
-    assert ["in/a.png", "in/b.mask.png"] == [each["file_name"] for each in json.loads((tmp_path / "o.json").read_text())["images"]]
+    made = json.loads((tmp_path / "o.json").read_text())
+    assert ["in/a.png", "in/b.mask.png"] == [each["file_name"] for each in made["images"]]
+    assert [0.1, 2, 0.2, 4] == made["annotations"][0]["bbox"]
     assert 0 == main(["create", str(tmp_path / "files"), "--coco", str(tmp_path / "o.json"), "-o", str(tmp_path / "again.tar")])
     again = objects(tmp_path / "again.tar").table.select(["label", "label_id", "x0"])
-    assert [{"label": "moon & sun", "label_id": 7, "x0": 1.0}] == again.to_pylist()
+    assert [{"label": "moon & sun", "label_id": 7, "x0": 0.1}] == again.to_pylist()
 
 
 @pytest.mark.parametrize(
