@@ -53,7 +53,9 @@ def test_every_form_has_its_row(make):
 
 
 def test_corners_are_the_numbers_that_are_written(make):
-    xml = "".join(f"<{name}>{n}</{name}>" for name, n in zip(("xmin", "ymin", "xmax", "ymax"), (11.162, 1.702, 24.484, 24.673), strict=True))
+    xml = "".join(
+        f"<{name}>{n}</{name}>" for name, n in zip(("xmin", "ymin", "xmax", "ymax"), (11.162, 1.702, 24.484, 24.673), strict=True)
+    )
     boxes = f"<object><name>a</name><bndbox>{xml}</bndbox></object>".encode()
 
     assert [(11.162, 1.702, 24.484, 24.673)] == rows(make, {"png": picture(), "xml": boxes}, "x0, y0, x1, y1")
