@@ -268,6 +268,17 @@ def output_option(command: F) -> F:
     return click.option("-o", "--output", metavar="URL", help="Where to write; - is standard output.")(command)
 
 
+def page_option(*names: str, **attributes: Any) -> Callable[[F], F]:
+    """An option that names a page to write."""
+
+    def no_shard(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+        if value is not None and value.lower().endswith(stores.SHARD_SUFFIXES):  # the shell makes it of `--html *.tar`
+            raise click.BadParameter(f"{value!r} has the name of a shard: name the page to write before the shards.", ctx, param)
+        return value
+
+    return click.option(*names, metavar="FILE", callback=no_shard, **attributes)
+
+
 def workers_option(command: F) -> F:
     """`-j N`, handed over as `workers`; None where it is not given."""
     return click.option("-j", "--workers", type=click.IntRange(min=0), metavar="N", help="Parallel workers; 0: one per processor.")(command)

@@ -133,7 +133,7 @@ def _tile(tile: StepTile, overlays: Overlays) -> str:
 @click.option("--draws", type=click.IntRange(1, 24), default=1, show_default=True, help="Seeds for every chain, from --seed on.")
 @click.option("--field", default="", metavar="EXT", help="Field shown before any op. [default: the one the chains begin with]")
 @click.option("--columns", default="", metavar="RUNNERS", help="Also run the whole chain elsewhere and say what differs: tf.data.")
-@click.option("--html", "page", metavar="FILE", help="Write a page with all pictures that needs nothing else.")
+@verb_base.page_option("--html", "page", help="Write a page with all pictures that needs nothing else.")
 @verb_base.json_option
 @verb_base.quiet_option
 def command(

@@ -118,7 +118,7 @@ def create(
         records = _checked(plan, place, series)
     _run(records, series, result, on_error)
     if labels is not None:
-        _write(labels, result.labels)
+        _write_labels(labels, result)
     if not result.to_stdout:
         _write_beside(output, "labels.txt", result.labels if numbered and labels is None else [], result)
         _write_beside(output, "names.tsv", [f"{key}\t{path}" for key, path in renamed], result)
@@ -178,6 +178,13 @@ def _write_beside(output: str | PathLike[str], ending: str, lines: list[str], re
     stem = re.sub(r"\{[^}]*\}", "", name).partition(".")[0].strip("-_")
     result.beside.append(f"{folder}{slash}{stem}{'.' if stem else ''}{ending}")
     _write(result.beside[-1], lines)
+
+
+def _write_labels(place: str | PathLike[str], result: Created) -> None:
+    if result.labels:
+        _write(place, result.labels)
+    else:
+        result.names.append(f"there are no labels: {safe(fspath(place))} is not written")
 
 
 def _write(place: str | PathLike[str], lines: list[str]) -> None:

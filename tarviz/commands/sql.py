@@ -16,6 +16,7 @@ from tarviz.cli.shard_map import cluster_options
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.outputs.inputs import Inputs
 from tarviz.read.keywords import ReadKeywords
 from tarviz.stores import URLs
 from tarviz.tools.plain_json import plain_json
@@ -127,6 +128,8 @@ def sql(
     """
     from tarviz.table.table import Table
 
+    if output is not None:
+        Inputs(urls.urls if isinstance(urls, Table) else stores.expand(urls)).refuse(fspath(output))
     with verb_base.progress(None, "shards", label="making columns") as bar:
         if isinstance(urls, Table):
             table = urls

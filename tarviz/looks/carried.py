@@ -233,8 +233,9 @@ class Carrier:
         if not flats or (word == "points" and shapes.rectangle(item) is not None):
             return 0.0, 0.0
         made = [self._outline(flat) for flat in flats]
-        single = isinstance(value[0], int | float) or (isinstance(value[0], list) and len(value[0]) == 2)
-        pairs = (isinstance(value[0], list) and isinstance(value[0][0], list)) or (single and isinstance(value[0], list))
+        first = next(filter(None, value), 0)  # an outline may be empty
+        single = isinstance(first, int | float) or (isinstance(first, list) and len(first) == 2)
+        pairs = isinstance(first, list) and (single or isinstance(first[0], list))
         kept = [_pairs(flat) if pairs else flat for flat, _, _ in made if len(flat) >= 6]
         item[word] = (kept[0] if kept else []) if single else kept
         return sum(left for _, left, _ in made), sum(whole for *_, whole in made)

@@ -192,12 +192,12 @@ def _category_names(value: Any) -> dict[Any, str]:
     if not isinstance(value, Mapping):
         return {}
     listed = value.get("categories")
-    if isinstance(listed, list) and all(isinstance(one, Mapping) and "id" in one for one in listed):
+    if isinstance(listed, list) and all(isinstance(one, Mapping) and isinstance(one.get("id"), int | str) for one in listed):
         return {one["id"]: str(one.get("name", one["id"])) for one in listed}
     for word in ("class_names", "id2label", "names"):
         names = value.get(word)
         if isinstance(names, Mapping):
-            return {int(number): str(name) for number, name in names.items() if str(number).isdigit()}
+            return {int(number): str(name) for number, name in names.items() if str(number).isdecimal()}
         if word == "class_names" and isinstance(names, list):
             return {number: str(name) for number, name in enumerate(names)}
     return {}
@@ -284,7 +284,7 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
     boxes = frame.boxes(rows, guess)
     for at, (item, box) in enumerate(zip(items, boxes, strict=True)):
         name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
-        if name.isdigit() and isinstance(item.get("category_id"), int):
+        if name.isdecimal() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
         number = next((whole for key in _NAMES if (whole := _numbered(item.get(key))) is not None), None)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
@@ -318,12 +318,11 @@ def _runs(value: Any) -> tuple[int, ...]:
 
 
 def rectangle(item: Mapping[str, Any]) -> tuple[float, ...] | None:
-    """x, y, width, height of LabelMe's rectangle, which is two points; None where the item is none."""
-    points = item.get("points")
-    if item.get("shape_type") != "rectangle" or not isinstance(points, list) or len(points) != 2:
+    """x, y, width, height of LabelMe's rectangle, which is two points, of its successors' all four; None where the item is none."""
+    if len(points := marked(item, "rectangle")) < 2:
         return None
-    (a, b), (c, d) = points
-    return min(a, c), min(b, d), abs(c - a), abs(d - b)
+    across, down = zip(*points, strict=True)
+    return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
 def marked(item: Mapping[str, Any], *kinds: str) -> list[Any]:
@@ -399,7 +398,7 @@ def outlines(value: Any, most: int | None = _MOST_OUTLINES) -> Iterator[list[flo
     for one in many[:most]:
         if not isinstance(one, list):
             continue
-        flat = [n for pair in one for n in pair] if one and isinstance(one[0], list) else one
+        flat = [n for pair in one for n in (pair if isinstance(pair, list) else [math.nan])] if one and isinstance(one[0], list) else one
         if len(flat) >= 6 and len(flat) % 2 == 0 and all(isinstance(n, (int, float)) and math.isfinite(n) for n in flat):
             yield flat
 

@@ -12,7 +12,7 @@ from typing import Any
 
 # `choice` is what reading looks up by name; the rest is what the table is made of.
 SUPPORT: tuple[str, ...] = (
-    "alike", "columns", "comparisons", "conditions", "database", "export", "facets", "findings", "finished", "interrupts", "labels",
+    "alike", "columns", "comparisons", "conditions", "database", "facets", "findings", "finished", "interrupts", "labels",
     "making", "neighbours", "objects", "paths", "places", "relation", "rows", "sql", "streamed", "table", "tags", "why", "words",
 )  # fmt: skip
 

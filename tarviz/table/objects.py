@@ -18,8 +18,9 @@ from tarviz.table.sql import OBJECTS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_DIGITS = 6  # decimals of a pixel
+DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
+_WIDEST = (1 << 31) - 1  # pixels, as the relation holds them
 _TEXTS = ("xml", "txt", "csv", "hocr", "html", "alto", "label", "label_2")
 
 
@@ -87,9 +88,10 @@ def _sizes(table: pa.Table, exts: Sequence[str]) -> list[list[tuple[int | None, 
 
 
 def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    if not text or not (over := size or _named_size(text)):
+    over = (size or _named_size(text)) if text else None
+    if not text or not over or not all(1 <= side <= _WIDEST for side in over):
         return
-    frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=_DIGITS)
+    frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=DIGITS)
     found = shapes.read_over(text.encode(), "json" if kind(ext) == "json" else ext, frame)
     for _, group in itertools.groupby(found, key=lambda shape: shape.item):
         yield _row(list(group), frame, classes)
@@ -98,10 +100,13 @@ def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) 
 def _named_size(text: str) -> tuple[float, float] | None:
     """Width and height that an annotation names."""
     if text.lstrip()[:1] == "{":
-        value = json.loads(text)
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):  # a caption may begin with a brace
+            return None
         inner = value.get("image") if isinstance(value.get("image"), dict) else value
         size = inner.get("width") or value.get("imageWidth"), inner.get("height") or value.get("imageHeight")
-        return size if all(isinstance(side, int | float) and side >= 1 for side in size) else None
+        return size if all(isinstance(side, int | float) for side in size) else None
     return (voc.size(text) or written.page(text)) if text.lstrip()[:1] == "<" else None
 
 
@@ -112,7 +117,7 @@ def _row(group: list[Shape], frame: shapes.Frame, classes: Mapping[int, str]) ->
     points = list(first["points"].numbers) if "points" in first else None
     *box, area = _extent(first, outlines, frame)
     name, number = group[0].name, group[0].number
-    if name == str(number):
+    if number is not None and name == str(number):
         name = classes.get(number, name)
     elif name in classes.values():
         number = next(at for at, named in classes.items() if named == name)
@@ -136,7 +141,7 @@ def _extent(first: Mapping[Any, Shape], outlines: list[list[float]], frame: shap
     mask = _mask(first["mask"].numbers, frame) if "mask" in first else None
     if "box" in first:
         x, y, width, height = first["box"].numbers
-        box: tuple[float, ...] = (x, y, x + width, y + height)
+        box: tuple[float, ...] = (x, y, round(x + width, DIGITS), round(y + height, DIGITS))
     elif mask is not None:
         box = mask[:4]
     else:

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from tarviz.formats.records import split_name
@@ -16,6 +17,8 @@ from tarviz.tools.field_names import Named, named
 from tarviz.tools.whole_file import contents
 
 _LARGEST = 16 << 30  # bytes
+_SHOWN = 120  # characters of an entry
+_NEEDS: dict[str, tuple[str, ...]] = {"images": ("id", "file_name"), "annotations": (), "categories": ("id",)}
 
 
 def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
@@ -31,11 +34,13 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
         raise UsageError(f"this is no JSON: {error}.", shard=url) from error
     if not isinstance(found, dict) or not isinstance(found.get("images"), list) or not isinstance(found.get("annotations"), list):
         raise UsageError("COCO's file holds images and annotations; this one does not.", shard=url)
-    pictures = {str(each["file_name"]): each for each in found["images"]}
+    for name, needs in _NEEDS.items():
+        _check(found.get(name) or [], name, needs, url)
+    pictures = _pictures(found["images"], url)
     cut = [(name, split_name(os.fsencode(name))) for name in pictures]
     if lacking := [name for name, parts in cut if parts is None]:
         raise UsageError(f"the picture {safe(lacking[0])!r} has no ending.", shard=url)
-    made = named((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None)
+    made = named(((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None), {""})
     folder = _folder(root, list(pictures), url)
     said, of_none = _by_picture(found)
     records = []
@@ -50,11 +55,41 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
         entry = pictures[name] | said.pop(pictures[name]["id"], {"annotations": [], "categories": []})
         payload = json.dumps(entry, ensure_ascii=False).encode()
         records.append(Planned(os.fsencode(key), [(os.fsencode(ext), URL(path)), (b"json", payload)], name))
-    if of_none := of_none + sum(len(each["annotations"]) for each in said.values()):
-        made.notes.append(f"{of_none:,} annotations are of no picture in the list")
+    made.notes += _strays(found, of_none + sum(len(each["annotations"]) for each in said.values()))
     if others := sum(os.path.isfile(os.path.join(folder, name)) for name in set(os.listdir(folder)) - pictures.keys()):
         made.notes.append(f"{others:,} files beside the pictures are not in the list")
     return records, made
+
+
+def _check(listed: Any, name: str, needs: tuple[str, ...], url: str) -> None:
+    """`UsageError` for an entry of a list that is no object, or lacks what COCO's own tools need of it."""
+    for at, each in enumerate(listed):
+        good = isinstance(each, dict) and all(isinstance(each.get(need), int | str) for need in needs)
+        if not good or any(isinstance(each.get(name), list | dict) for name in ("image_id", "category_id")):
+            what = " with ".join(["an object", *needs[:1]]) + "".join(f" and {need}" for need in needs[1:])
+            raise UsageError(f"{name}[{at}] is not {what}: {safe(json.dumps(each))[:_SHOWN]}", shard=url)
+
+
+def _pictures(listed: list[dict[str, Any]], url: str) -> dict[str, dict[str, Any]]:
+    """The entries of pictures by their names; one that is there twice is one."""
+    pictures: dict[str, dict[str, Any]] = {}
+    names: dict[Any, str] = {}
+    for each in listed:
+        name = str(each["file_name"])
+        if pictures.setdefault(name, each)["id"] != each["id"]:
+            raise UsageError(f"the picture {safe(name)!r} has two ids, {pictures[name]['id']!r} and {each['id']!r}.", shard=url)
+        if names.setdefault(each["id"], name) != name:
+            raise UsageError(f"two pictures have the id {each['id']!r}: {safe(names[each['id']])!r} and {safe(name)!r}.", shard=url)
+    return pictures
+
+
+def _strays(found: dict[str, Any], of_none: int) -> Iterator[str]:
+    """How many annotations name no category, or no picture (`of_none`), that is there."""
+    categories = {each["id"] for each in found.get("categories") or ()}
+    if unnamed := sum("category_id" in each and each["category_id"] not in categories for each in found["annotations"] if categories):
+        yield f"{unnamed:,} annotations are of no category in the list"
+    if of_none:
+        yield f"{of_none:,} annotations are of no picture in the list"
 
 
 def _by_picture(found: dict[str, Any]) -> tuple[dict[Any, dict[str, Any]], int]:
@@ -66,7 +101,7 @@ def _by_picture(found: dict[str, Any]) -> tuple[dict[Any, dict[str, Any]], int]:
     of_none = len(lists.pop(None, ()))
 
     def of(some: list[dict[str, Any]]) -> list[Any]:
-        numbers = {part.get("category_id") for each in some for part in (each, *each.get("segments_info", ()))}
+        numbers = {part.get("category_id") for each in some for part in (each, *(each.get("segments_info") or ()))}
         return [category for number, category in categories.items() if number in numbers]
 
     return {number: {"annotations": some, "categories": of(some)} for number, some in lists.items()}, of_none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 
 from tarviz.ops.values.payloads import PICTURES
@@ -23,18 +23,19 @@ class Named:
     notes: list[str] = field(default_factory=list)
 
 
-def named(files: Iterable[tuple[str, str, str]]) -> Named:
+def named(files: Iterable[tuple[str, str, str]], fields: Set[str] | None = None) -> Named:
     """The records of files given as (key, extension, path), cut at the first dot.
 
     `IMG_1.v2.jpg` is `IMG_1_v2.jpg` unless `v2` is a field's name: where half of the records have it, or where it stands beside a file
-    without it and is no number. Endings of pictures become one, the most frequent, where no record has two of them; where some do (a
-    photo and its mask), those of JPEG alone.
+    without it and is no number; or where it is one of `fields`, if these are given ({""}: all dots but the last are a stem's). Endings
+    of pictures become one, the most frequent, where no record has two of them; where some do (a photo and its mask), those of JPEG
+    alone.
 
     >>> named([("a", "jpg", "a.jpg"), ("b", "v2.JPEG", "b.v2.JPEG"), ("c", "jpg", "c.jpg")]).records
     {'a': [('jpg', 'a.jpg')], 'b_v2': [('jpg', 'b.v2.JPEG')], 'c': [('jpg', 'c.jpg')]}
     """
     files = list(files)
-    fields = _fields(files)
+    fields = _fields(files) if fields is None else fields
     made = Named({})
     keys = {key for key, ext, _ in files if all(ext.split(".")) and _middle(ext) in fields}
     given: dict[tuple[str, str], str] = {}

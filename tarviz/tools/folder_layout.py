@@ -39,7 +39,9 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
     A link to a file counts as that file, a link to a folder is passed over. Files without key or extension are warned of. The labels of
     YOLO's layout are its names of classes.
     """
-    places, others = _placed(sorted(_walk(root, report), key=os.fsencode), _BESIDE.get(layout, ()))
+    paths = sorted(_walk(root, report), key=os.fsencode)
+    labels, said = _class_names(root, paths) if layout == "yolo" else ([], "")
+    places, others = _placed([path for path in paths if path != said], _BESIDE.get(layout, ()))
     cut: list[tuple[str, str, str]] = []
     for path, place in places.items():
         found = split_name(os.fsencode(place))
@@ -48,7 +50,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
             continue
         key = os.fsdecode(found[0])
         cut.append((key, place[len(key) + 1 :], path))
-    made = named(cut)
+    made = named(cut, {""} if layout in _BESIDE else None)
     groups = {key: Group(key, files=fields) for key, fields in made.records.items()}
     if layout in _BESIDE:
         for key in [key for key, each in groups.items() if not any(ext.lower() in PICTURES for ext, _ in each.files)]:
@@ -62,8 +64,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
     layout = _layout(layout, groups, root)
     for group in groups.values():
         _assign(group, layout)
-    labels = _class_names(root) if layout == "yolo" else sorted({group.label for group in groups.values() if group.label}, key=os.fsencode)
-    return list(groups.values()), labels, made
+    return list(groups.values()), labels or sorted({group.label for group in groups.values() if group.label}, key=os.fsencode), made
 
 
 def _without_top(groups: dict[str, Group], root: str, report: ReadReport) -> None:
@@ -127,20 +128,23 @@ def _without(path: str, folders: tuple[str, ...]) -> str | None:
     return None if at is None else "/".join(parts[:at] + parts[at + 1 :])
 
 
-def _class_names(root: str) -> list[str]:
-    """The names of YOLO's classes: `names` in a YAML file, else the lines of `classes.txt` or of a file `.names`."""
-    for name in sorted(os.listdir(root), key=lambda name: not name.endswith((".yaml", ".yml"))):
-        path = os.path.join(root, name)
-        if name.endswith((".yaml", ".yml")):
-            yaml = needed("yaml", f"{name}, which names the classes,", "media", package="pyyaml")
-            with open(path, encoding="utf-8") as file:
-                found = yaml.safe_load(file)
+def _class_names(root: str, paths: list[str]) -> tuple[list[str], str]:
+    """The names of YOLO's classes, and the path that says them: `names` in a YAML file at the top, else the lines of the topmost
+    `classes.txt` or file `.names`; LabelImg puts one among the labels."""
+    for path in paths:
+        if "/" not in path and path.endswith((".yaml", ".yml")):
+            yaml = needed("yaml", f"{path}, which names the classes,", "media", package="pyyaml")
+            try:
+                with open(os.path.join(root, path), encoding="utf-8") as file:
+                    found = yaml.safe_load(file)
+            except (yaml.YAMLError, UnicodeDecodeError) as error:
+                raise UsageError(f"{path} cannot be read as YAML: {error}.", shard=root) from error
             names = found.get("names") if isinstance(found, dict) else None
             if isinstance(names, list | dict):
-                return from_zero(class_names(names))
-        elif name == "classes.txt" or name.endswith(".names"):
-            return from_zero(class_names(path))
-    return []
+                return from_zero(class_names(names)), path
+    lists = [path for path in paths if path.rpartition("/")[2] == "classes.txt" or path.endswith(".names")]
+    top = min(lists, key=lambda path: path.count("/"), default="")
+    return (from_zero(class_names(os.path.join(root, top))), top) if top else ([], "")
 
 
 def _walk(root: str, report: ReadReport) -> list[str]:

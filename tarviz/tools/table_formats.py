@@ -113,7 +113,7 @@ class Csv(Writer):
         return self.row([to_bytes(title) for title in self.titles])
 
     def row(self, cells: Row) -> bytes:
-        return to_bytes(",".join(map(self._cell, cells))) + b"\n"
+        return to_bytes(",".join(map(self._cell, cells)) or '""') + b"\n"  # an empty line is no row to those who read it
 
     def _cell(self, cell: Cell) -> str:
         if cell is None:

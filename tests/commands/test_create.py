@@ -241,7 +241,7 @@ class TestAnnotated:
 
         assert [f"{at:03d}" for at in range(6)] == [key for key, _ in plain(tmp_path / "train.tar")]
         assert ["disc", "square", "triangle", "star"] == (tmp_path / "labels.txt").read_text().splitlines() == result.labels
-        assert ["1 files elsewhere are of no record: data.yaml", "not in all 6 records: txt 5"] == result.names
+        assert ["not in all 6 records: txt 5"] == result.names
         expected = [row for row in self.rows(shard, classes=result.labels) if row["n"] < 5]
         assert expected == self.rows(tmp_path / "train.tar", classes=tmp_path / "labels.txt")
         assert "star" in {row["label"] for row in expected}
@@ -256,7 +256,7 @@ class TestAnnotated:
 
         result = create(tmp_path / "obj", out, layout="yolo")
 
-        assert (6, 1, {"W_NO_KEY": 1}) == (result.records, result.exit_code, result.report.counts())
+        assert (6, 0, {}) == (result.records, result.exit_code, result.report.counts())
         assert self.rows(shard) == self.rows(out)
 
     def test_voc_puts_pictures_and_annotations_together(self, tmp_path: Path, bash: Any):
@@ -350,3 +350,12 @@ def test_what_is_left_out_is_counted_as_that(tmp_path: Path, monkeypatch: pytest
         [fault.key for fault in made.report.skipped],
     )
     assert ([], 1, 1) == (made.report.warnings, made.records, made.exit_code)
+
+
+def test_a_file_of_labels_stays_as_it_is_where_there_are_none(plan: Any, tmp_path: Path, out: Path):
+    (tmp_path / "names.txt").write_text("cat\n")
+
+    result = create(plan("cls\n1\n2\n"), out, labels=tmp_path / "names.txt")
+
+    assert "cat\n" == (tmp_path / "names.txt").read_text()
+    assert [f"there are no labels: {tmp_path}/names.txt is not written"] == result.names

@@ -140,14 +140,14 @@ class TestRelation:
 def test_coco_yolo_voc_coco_gives_the_same_boxes(make, tmp_path):
     first = make([(f"k{at}", {"png": picture(), "json": js({"annotations": COCO[:2], "categories": NAMES})}) for at in range(3)])
     names = tmp_path / "names.txt"
-    names.write_text("star\nmoon & sun\n", "utf-8")
+    names.write_text("moon & sun\nstar\n", "utf-8")
 
     def joined(labels: Path, name: str) -> Path:
         with tarfile.open(labels) as tar:
             members = {member.name: tar.extractfile(member).read() for member in tar}
         return make([(key.split(".")[0], {"png": picture(), key.split(".")[1]: text}) for key, text in members.items()], name)
 
-    objects(first, tmp_path / "one.json")
+    objects(first, tmp_path / "one.json", classes=names)
     objects(first, tmp_path / "y.tar", form="yolo", classes=names)
     yolo = joined(tmp_path / "y.tar", "yolo.tar")
     objects(yolo, tmp_path / "v.tar", form="voc", classes=tmp_path / "y.names")
@@ -235,7 +235,85 @@ def test_coco_names_pictures_without_an_object_too(shard, tmp_path):
     objects(shard, tmp_path / "w.json", where="key > 'd'")
     made = [[each["file_name"] for each in json.loads((tmp_path / name).read_text())["images"]] for name in ("o.json", "w.json")]
 
-    assert [[*"abcdef"], ["e", "f"]] == made
+    assert [["a.png", "b.png", "c.png", "d.png", "e.png", "f"], ["e.png", "f"]] == made
+
+
+def test_coco_names_the_files_that_pictures_are_and_is_read_back(make, tmp_path):
+    said = {"annotations": [{"bbox": [0.1, 2, 0.2, 4], "category_id": 7}], "categories": NAMES}
+    path = make([("in/a", {"seg.txt": b"x", "png": picture(), "json": js(said)}), ("in/b", {"jpg": b"no picture", "mask.png": picture()})])
+    objects(path, tmp_path / "o.json")
+    with tarfile.open(path) as tar:
+        tar.extractall(tmp_path / "files", filter="data")
+
+    made = json.loads((tmp_path / "o.json").read_text())
+    assert ["in/a.png", "in/b.mask.png"] == [each["file_name"] for each in made["images"]]
+    assert [0.1, 2, 0.2, 4] == made["annotations"][0]["bbox"]
+    assert 0 == main(["create", str(tmp_path / "files"), "--coco", str(tmp_path / "o.json"), "-o", str(tmp_path / "again.tar")])
+    again = objects(tmp_path / "again.tar").table.select(["label", "label_id", "x0"])
+    assert [{"label": "moon & sun", "label_id": 7, "x0": 0.1}] == again.to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "names", "expected"),
+    [
+        ((3, 7), True, {"star": 3, "moon & sun": 7}),
+        ((7, 3), False, {"7": 7, "3": 3}),
+        ((0, 10), False, {"0": 0, "10": 10}),
+        (("x", 7), False, {"7": 1, "x": 2}),
+    ],
+)
+def test_coco_keeps_the_numbers_of_classes_where_each_has_one(make, tmp_path, numbers, names, expected):
+    said = {"annotations": [{"bbox": [1, 2, 3, 4], "category_id": each} for each in numbers]}
+    objects(make([("a", {"png": picture(), "json": js({**said, **({"categories": NAMES} if names else {})})})]), tmp_path / "o.json")
+    made = json.loads((tmp_path / "o.json").read_text())
+
+    assert expected == {each["name"]: each["id"] for each in made["categories"]}
+    assert sorted(expected.values()) == [each["id"] for each in made["categories"]]
+    called = {each["id"]: each["name"] for each in made["categories"]}
+    assert [str(each) if not names else {3: "star", 7: "moon & sun"}[each] for each in numbers] == [
+        called[each["category_id"]] for each in made["annotations"]
+    ]
+
+
+def test_numbers_of_yolo_that_nobody_named_stay(make, tmp_path):
+    text = b"0 0.5 0.5 0.1 0.2\n10 0.5 0.5 0.1 0.2\n2 0.5 0.5 0.1 0.2\n"
+    objects(make([("a", {"png": picture(), "txt": text})]), tmp_path / "y.tar", form="yolo")
+    with tarfile.open(tmp_path / "y.tar") as tar:
+        lines = tar.extractfile("a.txt").read().decode().splitlines()
+
+    assert ["0", "10", "2"] == [line.split()[0] for line in lines]
+    assert [str(at) for at in range(11)] == (tmp_path / "y.names").read_text().splitlines()
+
+
+def test_labels_are_packed_as_their_name_says(make, tmp_path):
+    said = js([{"bbox": [1, 2, 30, 40], "label": "x"}])
+    objects(make([("a", {"png": picture(), "json": said})]), tmp_path / "l.tar.gz", form="yolo")
+
+    with tarfile.open(tmp_path / "l.tar.gz", "r:gz") as tar:
+        assert ["a.txt"] == tar.getnames()
+    assert "x\n" == (tmp_path / "l.names").read_text()
+
+
+def test_damage_is_no_clean_exit(make, tmp_path, capsys):
+    good = {"png": picture(), "json": js({"annotations": COCO, "categories": NAMES})}
+    path = make([("a", good), ("b", {**good, "json": b'{"annotations": ['})])
+
+    assert 1 == main(["objects", str(path)])
+    assert "1 × json.bad" in capsys.readouterr().out
+    assert 1 == main(["objects", str(path), "-o", str(tmp_path / "o.csv")])
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"txt": b"{not json"},
+        {"txt": b'{"width": 1e999, "height": 4, "boxes": [[1, 2, 3, 4]]}'},
+        {"json": js({"width": 1 << 40, "height": 4, "boxes": [[1, 2, 3, 4]]})},
+        {"xml": b"<size><width>1e300</width><height>2</height></size>"},
+    ],
+)
+def test_a_text_without_a_picture_that_names_no_size_has_no_objects(make, fields):
+    assert 0 == len(objects(make([("a", fields)])))
 
 
 @pytest.mark.matrix
@@ -356,11 +434,11 @@ def test_the_whole_of_what_is_written(make, tmp_path):
     with tarfile.open(tmp_path / "v.tar") as tar:
         texts = {each.name: tar.extractfile(each).read().decode() for each in tar}
     assert (
-        "<annotation><filename>k2</filename><size><width>50</width><height>40</height><depth>3</depth></size>\n"
-        "<object><name>star</name><bndbox><xmin>0.0</xmin><ymin>0.0</ymin><xmax>50.0</xmax><ymax>40.0</ymax></bndbox></object>\n"
+        "<annotation><filename>k2.png</filename><size><width>50</width><height>40</height><depth>3</depth></size>\n"
+        "<object><name>star</name><bndbox><xmin>0</xmin><ymin>0</ymin><xmax>50</xmax><ymax>40</ymax></bndbox></object>\n"
         "</annotation>\n"
     ) == texts["k2.xml"]
-    assert "<filename>k&lt;1&gt;</filename>" in texts["k<1>.xml"]
+    assert "<filename>k&lt;1&gt;.png</filename>" in texts["k<1>.xml"]
     assert "<name>moon &amp; sun</name>" in texts["k<1>.xml"]
     assert ({"score": 4}, {"outlines": 2, "score": 4}) == (yolo.left_out, voc.left_out)
     assert f"{tmp_path}/v.tar: 4 objects, 2 labels; left out: outlines of 2, score of 4" == str(voc)

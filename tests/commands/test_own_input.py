@@ -14,10 +14,12 @@ from tarviz.commands.convert import convert
 from tarviz.commands.create import create
 from tarviz.commands.first import first
 from tarviz.commands.index import index
+from tarviz.commands.objects import objects
 from tarviz.commands.pcat import pcat
 from tarviz.commands.proc import proc
 from tarviz.commands.sort import sort
 from tarviz.commands.split import split
+from tarviz.commands.sql import sql
 from tarviz.commands.tsv import tsv
 from tarviz.commands.verify import verify
 from tarviz.model.errors import UsageError
@@ -33,6 +35,8 @@ ONE = {
     "first": lambda urls, output: first(urls, output, field="txt"),
     "verify": lambda urls, output: verify(urls, repair=True, output=output),
     "index": lambda urls, output: index(urls, dali=output),
+    "sql": lambda urls, output: sql("SELECT key FROM records", urls, output, format="csv"),
+    "objects": lambda urls, output: objects(urls, output, form="voc"),
 }
 COUNTED = {
     "split": lambda urls, output: split(urls, output, count=4),

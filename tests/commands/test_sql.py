@@ -33,6 +33,13 @@ def test_the_answer_is_a_table(shards, capsys):
     assert ["2", "3", "8"] == lines[3].split()
 
 
+def test_a_pipe_cannot_be_asked_twice(shards, bash):
+    done = bash(f"cat {shards} | tarviz sql 'SELECT max(json.w) FROM records' -")
+
+    assert 2 == done.returncode
+    assert b"standard input can be read once" in done.stderr
+
+
 def test_the_answer_is_json_for_scripts(shards, capsys):
     assert 0 == main(["sql", "--json", QUERY, str(shards)])
 

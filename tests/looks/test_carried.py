@@ -167,6 +167,12 @@ class TestOutlinesAndPoints:
         assert 800 == moved["area"]
         assert {0.0, 20.0} == set(moved["segmentation"][0][::2])
 
+    @pytest.mark.parametrize("outline", [[0, 0, 20, 0, 20, 20], [[0, 0], [20, 0], [20, 20]]])
+    def test_an_empty_outline_is_left_out(self, outline):
+        moved = Carrier(Cropped(BEFORE, 0, 0, (100, 200))).tree([{"segmentation": [[], outline], "label": "a"}])
+
+        assert [len(outline)] == [len(each) for each in moved[0]["segmentation"]]
+
     def test_pairs_stay_pairs(self):
         (moved,) = Carrier(Mirrored(BEFORE, "vertical")).tree([{"polygon": [[0, 0], [10, 0], [10, 10]], "label": "a"}])
 

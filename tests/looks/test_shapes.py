@@ -29,6 +29,10 @@ class TestForms:
             {"objects": [{"box": {"xmin": 10, "ymin": 20, "xmax": 40, "ymax": 60}, "label": "cat"}]},
             {"annotation": {"object": {"name": "cat", "bndbox": {"xmin": "10", "ymin": "20", "xmax": "40", "ymax": "60"}}}},
             {"shapes": [{"label": "cat", "shape_type": "rectangle", "points": [[10, 20], [40, 60]]}]},
+            {"shapes": [{"label": "cat", "shape_type": "rectangle", "points": [[40, 20], [40, 60], [10, 60], [10, 20]]}]},
+            {"shapes": [{"label": "dog", "shape_type": "rectangle", "points": [[10, 20], 7]}, {"label": "cat", "bbox": [10, 20, 30, 40]}]},
+            {"names": {"²": "dog", "3": "cat"}, "boxes": [[10, 20, 40, 60]], "labels": [3]},
+            {"categories": [{"id": [3], "name": "dog"}], "objects": [{"bbox": [10, 20, 30, 40], "label": "cat"}]},
             {"boxes": [[0.1, 0.2, 0.4, 0.6]], "labels": ["cat"]},
             {"predictions": [{"x1": 10, "y1": 20, "x2": 40, "y2": 60, "class": "cat"}]},
         ],
@@ -225,7 +229,7 @@ class TestPlaces:
     def test_outlines_circles_and_marks_of_an_item(self):
         items = [
             {"polygon": [[1, 1], [5, 1], [5, 5]], "label": "a"},
-            {"segmentation": [[1, 1, 5, 1, 5, 5], "x", [1, 2], [1, 2, 3, 4, 5, None]]},
+            {"segmentation": [[1, 1, 5, 1, 5, 5], "x", [1, 2], [1, 2, 3, 4, 5, None], [[1, 2], None, [3, 4], [5, 6]]]},
             {"shape_type": "circle", "points": [[5, 5], [5, 7]]},
             {"shape_type": "point", "points": [[5, 6]]},
             {"shape_type": "line", "points": [[5, 6], [7, math.nan]]},

@@ -52,6 +52,15 @@ def test_every_form_has_its_row(make):
     ] == rows(make, {"png": picture(), "json": js(value)})
 
 
+def test_corners_are_the_numbers_that_are_written(make):
+    xml = "".join(
+        f"<{name}>{n}</{name}>" for name, n in zip(("xmin", "ymin", "xmax", "ymax"), (11.162, 1.702, 24.484, 24.673), strict=True)
+    )
+    boxes = f"<object><name>a</name><bndbox>{xml}</bndbox></object>".encode()
+
+    assert [(11.162, 1.702, 24.484, 24.673)] == rows(make, {"png": picture(), "xml": boxes}, "x0, y0, x1, y1")
+
+
 @pytest.mark.parametrize(
     ("ext", "payload", "named"),
     [
@@ -59,16 +68,17 @@ def test_every_form_has_its_row(make):
         ("txt", b"7 0.5 0.5 0.1 0.2", ("7", 7)),
         ("json", js([{"bbox": [1, 2, 3, 4], "label": "dog"}]), ("dog", 1)),
         ("json", js([{"bbox": [1, 2, 3, 4], "label": "0"}]), ("cat", 0)),
-        ("json", js([{"bbox": [1, 2, 3, 4], "label": "2"}]), ("2", 2)),
+        ("json", js([{"bbox": [1, 2, 3, 4], "label": "3"}]), ("3", 3)),
         ("json", js([{"bbox": [1, 2, 3, 4], "label": "2147483648"}]), ("2147483648", None)),
         ("json", js([{"bbox": [1, 2, 3, 4], "label": 2147483647}]), ("2147483647", 2147483647)),
         ("json", js([{"bbox": [1, 2, 3, 4], "label": -1}]), ("-1", None)),
         ("json", js([{"bbox": [1, 2, 3, 4], "label": "bird"}]), ("bird", None)),
+        ("json", js([{"bbox": [1, 2, 3, 4], "label": "None"}]), ("None", 2)),
         ("json", js([{"bbox": [1, 2, 3, 4]}]), (None, None)),
     ],
 )
 def test_a_class_is_told_by_its_number_and_by_its_name(make, ext, payload, named):
-    assert [named] == rows(make, {"png": picture(), ext: payload}, "label, label_id", classes=["cat", "dog"])
+    assert [named] == rows(make, {"png": picture(), ext: payload}, "label, label_id", classes=["cat", "dog", "None"])
 
 
 BOX = {"bbox": [1, 2, 3, 4]}

@@ -32,6 +32,7 @@ def test_a_record_is_a_picture_with_its_annotations_and_the_categories_of_these(
         {"image_id": 1, "category_id": 7},
         {"category_id": 7},
         {"image_id": 5, "category_id": 7},
+        {"image_id": 2, "category_id": "7"},
     ]
     categories = [{"id": at, "name": f"c{at}"} for at in (7, 8, 9)]
     names = ["in/é.jpg", "in/b.JPG", "in/c.png"]
@@ -48,10 +49,11 @@ def test_a_record_is_a_picture_with_its_annotations_and_the_categories_of_these(
     assert [[b"jpg", b"json"]] * 3 == [[ext for ext, _ in record.fields] for record in records]
     assert {"id": 0, "file_name": "in/é.jpg", "annotations": annotations[1:2], "categories": categories[1:]} == said[0]
     assert {"id": 1, "file_name": "in/b.JPG", "annotations": [annotations[0], annotations[2]], "categories": categories[:1]} == said[1]
-    assert {"id": 2, "file_name": "in/c.png", "annotations": [], "categories": []} == said[2]
+    assert {"id": 2, "file_name": "in/c.png", "annotations": annotations[5:], "categories": []} == said[2]
     assert "é".encode() in records[0].fields[1][1]  # as text, not escaped
     assert [
         "2 kinds of names are one field, jpg: png ×1",
+        "1 annotations are of no category in the list",
         "2 annotations are of no picture in the list",
         "1 files beside the pictures are not in the list",
     ] == made.notes
@@ -86,6 +88,15 @@ def test_files_beside_the_pictures_are_counted_and_folders_are_not(tmp_path: Pat
     assert ["1 files beside the pictures are not in the list"] == planned(url, str(tmp_path / "in"), check=True)[1].notes
 
 
+def test_every_picture_is_a_record_however_many_dots_its_name_has(tmp_path: Path):
+    names = ["1.left.jpg", "1.right.jpg", "2.left.jpg", "2.right.jpg"]
+
+    records, made = planned(written(tmp_path, names), str(tmp_path), check=True)
+
+    assert [(b"1_left", b"jpg"), (b"1_right", b"jpg")] == [(each.key, each.fields[0][0]) for each in records[:2]]
+    assert names == [path for _, path in made.renamed]
+
+
 @pytest.mark.parametrize(
     ("names", "there", "match"),
     [
@@ -99,6 +110,32 @@ def test_what_is_no_plan_says_why(tmp_path: Path, names: list[str], there: list[
     (tmp_path / "in").mkdir()
     with pytest.raises(UsageError, match=match):
         planned(written(tmp_path / "in", names, there=there), str(tmp_path / "in"), check=True)
+
+
+@pytest.mark.parametrize(
+    ("lists", "match"),
+    [
+        ({"images": [{"id": 1, "coco_url": "http://x/1.jpg"}]}, r"images\[0\] is not an object with id and file_name: .*coco_url"),
+        ({"images": [{"file_name": "1.jpg"}]}, r"images\[0\] is not an object with id and file_name"),
+        ({"images": ["1.jpg"]}, r"images\[0\] is not an object"),
+        ({"annotations": [None]}, r"annotations\[0\] is not an object: null"),
+        ({"annotations": [{"image_id": [1]}]}, r"annotations\[0\] is not an object: .*image_id"),
+        ({"categories": [{"id": 1}, {"name": "x"}]}, r"categories\[1\] is not an object with id: "),
+        ({"images": [{"id": 1, "file_name": "1.jpg"}, {"id": 2, "file_name": "1.jpg"}]}, r"the picture '1\.jpg' has two ids, 1 and 2"),
+        ({"images": [{"id": 1, "file_name": "1.jpg"}, {"id": 1, "file_name": "2.jpg"}]}, r"have the id 1: '1\.jpg' and '2\.jpg'"),
+    ],
+)
+def test_entries_that_cannot_be_told_apart_or_read_are_refused(tmp_path: Path, lists: dict[str, Any], match: str):
+    with pytest.raises(UsageError, match=match):
+        planned(written(tmp_path, ["1.jpg", "2.jpg"], **lists), str(tmp_path), check=True)
+
+
+def test_an_entry_that_is_there_twice_is_one_record(tmp_path: Path):
+    url = written(tmp_path, ["1.jpg"], images=[{"id": 4, "file_name": "1.jpg"}] * 2, annotations=[{"image_id": 4, "segments_info": None}])
+
+    ((record,), _) = planned(url, str(tmp_path), check=True)
+
+    assert 1 == len(json.loads(record.fields[1][1])["annotations"])
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

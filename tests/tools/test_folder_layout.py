@@ -93,6 +93,11 @@ class TestBeside:
             ("yolo", ["images/train/1.jpg", "labels/train/1.txt"], [("train", "", "train/1", ["jpg", "txt"])]),
             ("yolo", ["train/images/1.jpg", "train/labels/1.txt"], [("train", "", "train/1", ["jpg", "txt"])]),
             ("voc", ["JPEGImages/1.jpg", "Annotations/1.xml"], [("", "", "1", ["xml", "jpg"])]),
+            (
+                "yolo",
+                ["images/1.v2.jpg", "labels/1.v2.txt", "images/1.v3.jpg", "labels/1.v3.txt"],
+                [("", "", "1_v2", ["jpg", "txt"]), ("", "", "1_v3", ["jpg", "txt"])],
+            ),
         ],
     )
     def test_they_are_one_record(self, tree: Callable[..., str], layout: str, names: list[str], expected: object):
@@ -116,6 +121,7 @@ class TestBeside:
             ("data.yaml", "[1]", []),
             ("classes.txt", "cat\ndog\n", ["cat", "dog"]),
             ("coco.names", "cat", ["cat"]),
+            ("labels/classes.txt", "cat\n", ["cat"]),
             ("names.txt", "cat", []),
         ],
     )
@@ -124,8 +130,22 @@ class TestBeside:
             pytest.importorskip("yaml", reason="names in YAML need pyyaml: pip install 'tarviz[media]'")
         root = tree("images/1.jpg", "labels/1.txt")
         (tmp_path / name).write_text(text)
+        groups, made, named = files_of(root, "yolo", report := ReadReport())
 
-        assert labels == found(root, "yolo")[1]
+        assert (["1"], labels, {}) == ([group.key for group in groups], made, report.counts())
+        assert ([] if labels else [f"1 files elsewhere are of no record: {name}"]) == named.notes
+
+    def test_the_topmost_list_of_classes_counts_and_a_broken_one_is_refused(self, tree: Callable[..., str], tmp_path: Path):
+        root = tree("images/train/1.jpg", "labels/train/1.txt")
+        for name in ("labels/train/classes.txt", "labels/x.names"):
+            (tmp_path / name).write_text(name)
+
+        assert ["labels/x.names"] == files_of(root, "yolo", report := ReadReport())[1]
+        assert {"W_NO_KEY": 1} == report.counts()
+        pytest.importorskip("yaml", reason="names in YAML need pyyaml: pip install 'tarviz[media]'")
+        (tmp_path / "data.yaml").write_bytes(b"names: [a: b: c")
+        with pytest.raises(UsageError, match=r"data\.yaml cannot be read as YAML"):
+            files_of(root, "yolo", ReadReport())
 
 
 class TestFolder:

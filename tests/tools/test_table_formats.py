@@ -38,6 +38,12 @@ class TestCsv:
     def test_what_is_missing_is_not_what_is_empty(self):
         assert b',"",x\n' == table_formats.Csv(["a", "b", "c"]).row([None, b"", b"x"])
 
+    def test_a_row_of_one_cell_that_is_missing_is_a_row(self):
+        writer = table_formats.Csv(["a"])
+        data = b"".join(writer.row([cell]) for cell in (b"x", None, b"y"))
+
+        assert [["x"], [""], ["y"]] == list(csv.reader(io.StringIO(data.decode())))
+
     @pytest.mark.parametrize(
         ("cell", "expected"),
         [

@@ -188,8 +188,8 @@ def _small(picture: bytes) -> bool:
 @click.option("-f", "--fields", metavar="LIST", help="Fields to show: 'jpg cls'.")
 @click.option("--like", metavar="KEY", default="", help="That record, and those nearest to it.")
 @click.option("--by", metavar="FIELD", default="", help="What --like compares: npy, json.embedding, jpg. [default: the first there is]")
-@click.option("--html", "page", metavar="FILE", help="Write a contact sheet, one page that needs nothing else.")
-@click.option("--png", "picture", metavar="FILE", help="Write a contact sheet of the pictures as one PNG.")
+@verb_base.page_option("--html", "page", help="Write a contact sheet, one page that needs nothing else.")
+@verb_base.page_option("--png", "picture", help="Write a contact sheet of the pictures as one PNG.")
 @click.option("--inline", type=click.Choice(["auto", "no", "kitty", "iterm2", "sixel"]), default="auto", help="Pictures in the terminal.")
 @verb_base.reading_options
 def command(

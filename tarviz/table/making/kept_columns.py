@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tarviz import stores
-from tarviz.model.errors import ChangedError, redact
+from tarviz.model.errors import ChangedError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import digest
@@ -105,6 +105,9 @@ class KeptColumns:
         """
         if not (wanted := self.lacking(parts)):
             return lambda: None
+        if self.url == "-" and self.parts:
+            hint = "Save it in a file and ask that: cat > data.tar."
+            raise UsageError("standard input can be read once, and this question needs it again.", shard=self.url, hint=hint)
         made = shard_columns.made(
             self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grown(wanted, part())))
         )

@@ -8,11 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from tarviz import viewers
-from tarviz.formats.field_path import FieldPath, field_path
+from tarviz.formats.field_path import field_path
 from tarviz.looks import roles
 from tarviz.model.errors import TarvizError
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.query import Fields, values
+from tarviz.widgets.browse.query import values
 from tarviz.widgets.browse.rows import Row, Want, payloads
 
 MOST = 40
@@ -68,16 +68,7 @@ def whole(rows: Sequence[Row], asked: Sequence[str]) -> list[list[Any]]:
     """A list a row, a value a column as the record has it; None where it has none. `UsageError` for a column that is none."""
     paths = [field_path(name) for name in asked]
     found = values(rows, frozenset[str]().union(*(path.needs for path in paths)))
-    return [[_value(path, fields) for path in paths] for fields in found]
-
-
-def _value(path: FieldPath, fields: Fields) -> Any:
-    """A value as SQL has it: 007 in a text is no 7."""
-    value = path.value(fields)
-    ext, steps = path.ways[0] if path.ways and not path.of else ("", ())
-    if isinstance(value, int | float) and not steps and ext in fields and viewers.choose(ext) == "text":
-        return fields[ext].decode("utf-8-sig").strip()
-    return value
+    return [[fields.at(path) for path in paths] for fields in found]
 
 
 def cells(rows: Sequence[Row], asked: Sequence[str]) -> list[list[Cell]]:

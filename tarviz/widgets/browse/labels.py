@@ -56,10 +56,11 @@ class Labels:
         kept = self.known(row, label)
         if kept is not None:
             return kept
-        value = path.value(Fields(row, blobs))
+        fields = Fields(row, blobs)
+        value, number = fields.at(path), path.value(fields)
         text = "" if value is None else readable(str(value)[:200])
-        if isinstance(value, int) and value in self.classes:
-            text = f"{value} {self.classes[value]}"
+        if isinstance(number, int) and number in self.classes:
+            text = f"{number} {self.classes[number]}"
         with self._lock:
             self._texts[row.id, label] = text
             while len(self._texts) > _KEPT:

@@ -6,10 +6,13 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz import viewers
+from tarviz.formats.field_path import FieldPath
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.types import Buffer, to_bytes, to_text
 from tarviz.table import columns, conditions
@@ -93,6 +96,14 @@ class Fields(dict[str, bytes]):
         self.sizes = row.sizes
         super().__init__({ext: payloads.get(ext, b"") for ext in self.sizes})  # unreadable: whatever is asked of it is false
         self.key, self.shard, self.index = row.key, row.shard.url, row.record
+
+    def at(self, path: FieldPath) -> Any:
+        """The value there as SQL has it: 007 in a text is no 7."""
+        value = path.value(self)
+        ext, steps = path.ways[0] if path.ways and not path.of else ("", ())
+        if isinstance(value, int | float) and not steps and ext in self and viewers.choose(ext) == "text":
+            return self[ext].decode("utf-8-sig").strip()
+        return value
 
 
 def values(rows: Sequence[Row], needs: frozenset[str], limit: int = 16 << 20) -> list[Fields]:

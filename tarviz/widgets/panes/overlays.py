@@ -119,7 +119,7 @@ class Overlays:
         go; class numbers have those that masks give them."""
         with self._lock:
             if name not in self.colours and len(self.colours) < 400:
-                self.colours[name] = tones.id_colour(int(name) + 1 if name.isdigit() else len(self.colours) + 1)
+                self.colours[name] = tones.id_colour(int(name) + 1 if name.isdecimal() else len(self.colours) + 1)
             return self.colours.get(name, "#ffb000")
 
 
@@ -141,7 +141,7 @@ def _names_in(blobs: Mapping[str, Any]) -> dict[int, str]:
             continue
         for word in _NAMES if isinstance(tree, dict) else ():
             names = tree.get(word)
-            if isinstance(names, dict) and names and all(str(number).isdigit() for number in names):
+            if isinstance(names, dict) and names and all(str(number).isdecimal() for number in names):
                 return {int(number): str(name) for number, name in names.items()}
             if isinstance(names, list) and names and all(isinstance(name, str) for name in names):
                 return dict(enumerate(names))

@@ -277,6 +277,14 @@ class TestWhole:
         with Image.open("o.png") as sheet:
             assert "PNG" == sheet.format
 
+    @pytest.mark.parametrize("words", [["show", "--html"], ["show", "--png"], ["compare", "--html"]])
+    def test_a_shard_in_the_place_of_the_page_stays_as_it_is(self, shards: list[str], words: list[str], capsys: pytest.CaptureFixture[str]):
+        before = Path(shards[0]).read_bytes()
+
+        assert 2 == cli.main([*words, *shards])
+        assert "has the name of a shard: name the page" in capsys.readouterr().err
+        assert before == Path(shards[0]).read_bytes()
+
     @pytest.mark.parametrize(("words", "count"), [([], 5), (["-n", "7"], 7), (["--png", "o.png"], 10)])
     def test_so_many_are_shown(self, shards: list[str], capsys: pytest.CaptureFixture[str], words: list[str], count: int):
         assert 0 == cli.main(["show", "--json", *words, *shards])

@@ -64,6 +64,7 @@ def test_texts_are_cut_named_and_kept_until_their_bytes_are_others(tmp_path, mon
         found.text(rows[1], "cls", path, {"cls": b"2"}),
     ]
     assert "x" * 200 == found.text(rows[0], "txt", labels.field_path("txt"), {"txt": b"x" * 300})
+    assert "007" == found.text(rows[1], "txt", labels.field_path("txt"), {"txt": b"007\n"})
     assert "1 cat" == found.text(rows[0], "cls", path, {"cls": b"9"}) == found.known(rows[0], "cls")
     found.forget()
     assert found.known(rows[0], "cls") is None

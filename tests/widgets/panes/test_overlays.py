@@ -213,6 +213,7 @@ class TestColours:
         assert [tones.id_colour(1), tones.id_colour(2), tones.id_colour(1), tones.id_colour(8)] == [
             overlays.colour(name) for name in ("cat", "dog", "cat", "7")
         ]
+        assert tones.id_colour(4) == overlays.colour("²")  # no number of a class
         for at in range(500):
             overlays.colour(f"c{at}")
         assert 400 == len(overlays.colours)
