@@ -181,9 +181,9 @@ class Wire:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_parse_headers(os.environ.get("TARVIZ_HTTP_HEADERS") or "{}").get(origin(target), {}))
         if origin(place) == origin(target):
-            user = urlsplit(place).netloc.rpartition("@")[0]
-            if user:
-                found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
+            user, colon, password = urlsplit(place).netloc.rpartition("@")[0].partition(":")
+            if user or colon:  # RFC 7617 §2: the colon is there without a password, too
+                found["Authorization"] = "Basic " + base64.b64encode(unquote(f"{user}:{password}").encode()).decode()
         if self._trusts(place, target):
             found |= self.access.headers(method, bare_address(target), sent, body)
         return found
