@@ -222,7 +222,8 @@ def members(url: URL) -> list[tuple[str, int]]:
     """
     name = _parts(url)[2]
     with errors_as(_error, url):
-        found = [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
+        entries = bucket_of(url).list_archive(name, props="name,size")  # of all objects whose names begin so
+    found = [(each.name.removeprefix(f"{name}/"), each.size) for each in entries if each.name.startswith(f"{name}/")]
     if found:
         return found
     store, scanner = AisStore(), Scanner(url, strict=False)
