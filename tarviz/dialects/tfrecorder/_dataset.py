@@ -128,6 +128,8 @@ def generate_dataset(
         raise UsageError("there are no TFRecord files.", hint="get_tfrecord_filepaths(folder) lists those of a folder.")
     for path in paths:
         stores.of(path).stat(URL(path))
+        if not stores.is_local(path) and path.partition("://")[0] not in tf.io.gfile.get_registered_schemes():
+            raise UsageError("TensorFlow does not read from there.", shard=path, hint="Copy the files to this machine first.")
     schema = schema_of(paths, example_class)
     threads = dataset_fetching_num_threads or tf.data.AUTOTUNE
     if dataset_num_shuffled_tfrecord_files:
