@@ -15,6 +15,7 @@ import posixpath
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import IO, Any, Self
@@ -30,6 +31,7 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL
 from tarviz.model.urls import without_query
 from tarviz.read.index import Index
+from tarviz.read.shard_index import refusal
 
 Transform = Callable[[Any], Any]
 
@@ -104,9 +106,13 @@ def _shards(part: dict[str, Any], base: str | None, more: dict[str, Any]) -> lis
 
 
 def _checked(shards: Any) -> list[dict[str, Any]]:
-    if not isinstance(shards, list) or not all(isinstance(shard, dict) and {"url", "nsamples"} <= shard.keys() for shard in shards):
-        raise UsageError('a shard is {"url": …, "nsamples": …}, and the shards are a list of those.')
+    if not isinstance(shards, list) or not all(isinstance(shard, dict) and "url" in shard and _counts(shard) for shard in shards):
+        raise UsageError('a shard is {"url": …, "nsamples": …}, a whole number, and the shards are a list of those.')
     return shards
+
+
+def _counts(shard: dict[str, Any]) -> bool:
+    return isinstance(count := shard.get("nsamples"), int | np.integer) and count >= 0
 
 
 def _picture(form: str, key: str, data: bytes) -> Any:
@@ -152,7 +158,7 @@ class ShardListDataset:
 
     A shard is indexed when it is first asked for (`lru_size` indexes are held), and of it the bytes of the sample are read. With
     `cache_dir` it is fetched whole first, and stays (`keep` or not) while all fit into `cache_size` bytes. `IndexError`;
-    `ChangedError` where a shard has another number of records than the list says.
+    `ChangedError` where a shard has another number of records than the list says, `DataError` where that is because it is damaged.
     """
 
     def __init__(
@@ -226,6 +232,8 @@ class ShardListDataset:
             self._misses += 1
             found = Index([self._place(url)])
             if len(found) != listed:
+                if damage := refusal(found.urls[0], replace(found.options, strict=True), found.shards[0]):
+                    raise damage
                 hint = "Write the list again: tarviz index SHARDS --wids FILE."
                 raise ChangedError(f"the shard has {len(found)} records, the list says {listed}.", shard=url, hint=hint)
             while self._held and len(self._held) >= self._limit:

@@ -146,10 +146,28 @@ def test_a_shard_that_is_not_as_listed_is_an_error(listed: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"shardlist": []}, {"wids_version": 1, "shardlist": []}, {"wids_version": 1, "shardlist": [{"url": "a"}]}]
+    ("kept", "what"), [(2600, "the header promises"), (700, "the last member's padding is cut"), (0, "the file is empty")]
 )
-def test_what_is_no_list_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+def test_a_shard_that_is_damaged_is_said_to_be(listed: Path, tmp_path: Path, kept: int, what: str) -> None:
+    (tmp_path / "a.tar").write_bytes(listed.with_name("a.tar").read_bytes()[:kept])
+
+    with pytest.raises(DataError, match=what):
+        wids.ShardListDataset([{"url": str(tmp_path / "a.tar"), "nsamples": np.int64(3)}])[0]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"shardlist": []}, "no list of shards"),
+        ({"wids_version": 1, "shardlist": []}, "the list has no shards"),
+        *(
+            ({"wids_version": 1, "shardlist": [{"url": "a", **count}]}, "a whole number")
+            for count in ({}, {"nsamples": "3"}, {"nsamples": 3.0}, {"nsamples": -1}, {"nsamples": None})
+        ),
+    ],
+)
+def test_what_is_no_list_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         wids.ShardListDataset(io.StringIO(json.dumps(wrong)))
 
 
