@@ -546,6 +546,13 @@ class TestTrust:
             with pytest.raises(StoreError, match=r"answers 400.*AIS_ENDPOINT begins with https://"):
                 ask(self.URL)
 
+    def test_https_to_a_cluster_that_speaks_none_is_said(self, monkeypatch):
+        with Cluster() as plain:
+            monkeypatch.setenv("AIS_ENDPOINT", plain.url.replace("http", "https"))
+            for ask in (AisStore().stat, lambda _: list(AisStore().list(URL("ais://b/")))):
+                with pytest.raises(StoreError, match=r"begins with http://"):
+                    ask(self.URL)
+
 
 class TestErrors:
     def test_no_cluster_is_named(self, monkeypatch):
