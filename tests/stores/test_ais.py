@@ -546,6 +546,7 @@ class TestTrust:
             with pytest.raises(StoreError, match=r"answers 400.*AIS_ENDPOINT begins with https://"):
                 ask(self.URL)
 
+    @pytest.mark.matrix
     def test_https_to_a_cluster_that_speaks_none_is_said(self, monkeypatch):
         with Cluster() as plain:
             monkeypatch.setenv("AIS_ENDPOINT", plain.url.replace("http", "https"))
