@@ -203,7 +203,7 @@ def write(
         num_workers=num_workers,
         record_to_example=ToExample(record_to_example or default_record_to_example),
     )
-    return list(made)
+    return [stores.local_path(url) if stores.is_local(url) else url for url in made]  # TensorFlow knows no ~
 
 
 def check_remote(remote_exec: Any) -> None:

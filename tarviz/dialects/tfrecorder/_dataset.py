@@ -123,7 +123,8 @@ def generate_dataset(
     """
     tf = needed("tensorflow", "generate_dataset", "tensorflow")
     given = tfrecord_filepaths if tfrecord_filepaths is not None else tfrecords_filepaths
-    paths = [os.fspath(path) for path in ([given] if isinstance(given, str | os.PathLike) else given or ())]
+    listed = [given] if isinstance(given, str | os.PathLike) else given or ()
+    paths = [stores.local_path(path) if stores.is_local(path) else os.fspath(path) for path in listed]  # TensorFlow knows no ~
     if not paths:
         raise UsageError("there are no TFRecord files.", hint="get_tfrecord_filepaths(folder) lists those of a folder.")
     for path in paths:

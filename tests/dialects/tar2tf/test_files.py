@@ -192,6 +192,11 @@ class TestParser:
 
         assert (1, (224, 224, 3), 5) == (made["depth"], image.shape, int(label))
 
+    def test_the_paths_are_those_that_tensorflow_opens(self, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+        assert [f"{tmp_path}/x-1.record"] == Dataset(cut).load("a-0.tar", path="~/x-{}.record")
+
 
 class TestBuckets:
     def test_a_folder_needs_no_cluster_whatever_the_proxy(self, cut: Path, tmp_path: Path) -> None:

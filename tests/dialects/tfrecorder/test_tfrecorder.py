@@ -534,6 +534,13 @@ class TestDatasets:
 
         assert list(range(13)) == sorted(int(label) for label, _ in dataset)
 
+    def test_a_file_may_lie_at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(2)})
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+        assert 2 == len(list(factory.generate_dataset("~/a/0.tfr")))
+
     def test_what_tensorflow_cannot_read_is_said_at_once(self) -> None:
         pytest.importorskip("tensorflow")
         factory.generate_and_save_tfrecords_files_for_examples_dict("memory://unread", {"a": toys(2)})
