@@ -112,7 +112,7 @@ def _checked(shards: Any) -> list[dict[str, Any]]:
 
 
 def _counts(shard: dict[str, Any]) -> bool:
-    return isinstance(count := shard.get("nsamples"), int | np.integer) and count >= 0
+    return isinstance(count := shard.get("nsamples"), int | np.integer) and int(count) >= 0
 
 
 def _picture(form: str, key: str, data: bytes) -> Any:
