@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, TypeVar
+from urllib.parse import unquote
 
 from tarviz.model.errors import ChangedError, MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL, Buffer
@@ -99,6 +100,7 @@ def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
         # fsspec splits a path at some of these signs, and leaves the others out: they are part of a file's name
         whole = f"{scheme}://{rest}".translate(_HIDE)
         named = {name: _shown(value) for name, value in kind._get_kwargs_from_urls(whole).items()}
+        named |= {name: unquote(named[name]) for name in ("username", "password") if named.get(name)}  # fsspec leaves escapes in them
         if fresh:
             kind.clear_instance_cache()
         place = fsspec.filesystem(scheme, **named | options)

@@ -39,9 +39,10 @@ def children(folder: URL, page: bytes) -> list[Stat]:
     names: set[str] = set()
     for link in links.found:
         parts = urlsplit(urljoin(folder, link))
-        name = parts.path.removeprefix(base.path)
-        if (parts.scheme, parts.netloc) == (base.scheme, base.netloc) and parts.path.startswith(base.path) and not parts.query:
-            names |= {name} if name and "/" not in name else set()
+        place, _, name = parts.path.rpartition("/")
+        here = (parts.scheme, parts.netloc, unquote(f"{place}/")) == (base.scheme, base.netloc, unquote(base.path))  # however it is escaped
+        if here and name and not parts.query:
+            names.add(name)
     return [Stat(_child(base, name)) for name in sorted(names, key=unquote)]
 
 

@@ -27,7 +27,7 @@ from tarviz.stores._remote.addresses import origin
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
 from tarviz.stores._remote.upload import Upload
-from tarviz.stores._remote.wire import causes, json_error
+from tarviz.stores._remote.wire import causes, json_error, tls_hint
 from tarviz.stores.base import Stat, errors_as
 
 if TYPE_CHECKING:
@@ -222,7 +222,8 @@ def members(url: URL) -> list[tuple[str, int]]:
     """
     name = _parts(url)[2]
     with errors_as(_error, url):
-        found = [(each.name.removeprefix(f"{name}/"), each.size) for each in bucket_of(url).list_archive(name, props="name,size")]
+        entries = bucket_of(url).list_archive(name, props="name,size")  # of all objects whose names begin so
+    found = [(each.name.removeprefix(f"{name}/"), each.size) for each in entries if each.name.startswith(f"{name}/")]
     if found:
         return found
     store, scanner = AisStore(), Scanner(url, strict=False)
@@ -373,7 +374,7 @@ def _unreached(error: BaseException) -> tuple[str, str]:
     place, cluster = origin(getattr(asked, "url", None) or _endpoint()), redact(_endpoint())
     who = f"the cluster at {cluster}" if place == origin(_endpoint()) else f"a target ({place}) of the cluster at {cluster}"
     if isinstance(error, exceptions.SSLError):
-        return f"{who} is not trusted: {redact(str(error.args[0] if error.args else error))[:300]}.", _AisAccess.HINT_TLS
+        return f"{who} is not trusted: {redact(str(error.args[0] if error.args else error))[:300]}.", tls_hint(error, _AisAccess.HINT_TLS)
     if getattr(asked, "method", "") == "PUT" and any(isinstance(each, ReadTimeoutError) for each in causes(error)):
         return f"{who} gave no answer to a write, {_ATTEMPTS} times.", "A write waits until nobody reads the object any more: try it then."
     return f"{who} cannot be reached: {type(error).__name__}.", "Check AIS_ENDPOINT."

@@ -143,6 +143,13 @@ class TestArchives:
     def test_the_cluster_lists_what_is_inside(self, shard):
         assert [("a/1.cls", 7), ("a/1.jpg", 7), ("a/2.jpg", 7), ("log.txt", 7)] == sorted(ais.members(shard))
 
+    def test_a_neighbour_whose_name_begins_so_is_another_shard(self, shard):
+        store = AisStore()
+        with store.create(URL(f"{shard}.old.tar")) as sink:
+            sink.write(store.read(shard, 0, 1 << 20))
+
+        assert 4 == len(ais.members(shard)) == len(ais.members(URL(f"{shard}.old.tar")))
+
     def test_many_members_come_by_one_request(self, shard, cluster):
         names = ["a/2.jpg", "log.txt", "a/1.cls"]
         before = len(cluster.requests) if cluster else 0
@@ -538,6 +545,14 @@ class TestTrust:
         for ask in (AisStore().stat, lambda _: list(AisStore().list(URL("ais://b/")))):
             with pytest.raises(StoreError, match=r"answers 400.*AIS_ENDPOINT begins with https://"):
                 ask(self.URL)
+
+    @pytest.mark.matrix
+    def test_https_to_a_cluster_that_speaks_none_is_said(self, monkeypatch):
+        with Cluster() as plain:
+            monkeypatch.setenv("AIS_ENDPOINT", plain.url.replace("http", "https"))
+            for ask in (AisStore().stat, lambda _: list(AisStore().list(URL("ais://b/")))):
+                with pytest.raises(StoreError, match=r"begins with http://"):
+                    ask(self.URL)
 
 
 class TestErrors:

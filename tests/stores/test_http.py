@@ -664,6 +664,13 @@ class TestRedirects:
             assert ("t0k3n", "Basic bWU6cEB3") == (server.requests[0].headers["x-token"], server.requests[0].headers["authorization"])
             assert {"x-token", "authorization"}.isdisjoint(other.requests[0].headers)
 
+    @pytest.mark.parametrize(("user", "sent"), [("t0k3n", b"t0k3n:"), (":secret", b":secret"), ("a%3Ab:c:d", b"a:b:c:d")])
+    def test_a_token_may_stand_where_the_user_does(self, server, store, user, sent):
+        url = URL(server.put("/a.tar", DATA).replace("http://", f"http://{user}@"))
+
+        assert DATA == drain(store, url)
+        assert f"Basic {base64.b64encode(sent).decode()}" == server.requests[0].headers["authorization"]
+
     def test_headers_of_the_environment_go_to_their_origin_alone(self, server, store, monkeypatch):
         url = server.put("/a.tar", DATA)
         monkeypatch.setenv("TARVIZ_HTTP_HEADERS", json.dumps({server.url: {"Authorization": "Bearer abc"}}))
@@ -733,7 +740,7 @@ class TestUnreached:
     def test_plain_http_behind_https_is_said_at_once(self, server, store, clock):
         url = server.put("/a.tar", DATA).replace("http://", "https://")
 
-        with pytest.raises(StoreError, match="TLS failed"):
+        with pytest.raises(StoreError, match=r"TLS failed.* begins with http://"):
             store.open(URL(url))
 
         assert [] == clock.waits

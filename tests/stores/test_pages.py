@@ -30,6 +30,12 @@ class TestHtml:
     def test_others_are_left_out(self, link: str):
         assert [] == names(f'<a href="{link}">x</a>')
 
+    @pytest.mark.parametrize("link", ["/my%20data/%C3%BC/a%20b.tar", "/my data/ü/a%20b.tar", "a%20b.tar"])
+    def test_a_folder_is_the_same_however_it_is_escaped(self, link: str):
+        folder = URL("https://host/my data/ü/")
+
+        assert [f"{folder}a%20b.tar"] == [stat.url for stat in children(folder, f'<a href="{link}">x</a>'.encode())]
+
     def test_each_comes_once_in_the_order_of_names(self):
         page = '<a href="b.tar"></a><A HREF="a%20b.tar"></A><a href="b.tar"></a><a name="x"></a>'
 

@@ -144,6 +144,12 @@ class TestFtp(_Places):
         type(self).place, url = ftp
         return url
 
+    def test_user_and_password_may_be_escaped(self, store, root, folder):
+        self.put(store, URL(f"{folder}/a.tar"), DATA)
+        escaped = URL(f"{folder}/a.tar".replace("me:secret", "%6de:s%65cret"))
+
+        assert DATA[:9] == store.read(escaped, 0, 9)
+
     @pytest.mark.matrix
     def test_a_wrong_password_is_said_without_it(self, store, root):
         with pytest.raises(StoreError, match="access is refused") as caught:

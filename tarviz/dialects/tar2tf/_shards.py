@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,6 +23,8 @@ from tarviz.stores.templates import braces
 
 CLASS_FIELDS = ("cls", "cls2", "class", "index", "id")
 """Fields that hold a class number as ASCII text: a conversion leaves them alone, and they become int32."""
+
+_BUCKET = re.compile(r"\w[\w.-]*", re.ASCII)
 
 OPTIONS: dict[str, Any] = {"key_split": "last-dot", "group": "shard", "duplicates": "last"}
 
@@ -46,7 +49,10 @@ class Bucket:
 
 
 def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
-    """Where the objects of a bucket are: a folder or a URL prefix. Of a bucket of AIStore `proxy_url` becomes `AIS_ENDPOINT`."""
+    """Where the objects of a bucket are: a folder or a URL prefix. Of a bucket of AIStore `proxy_url` becomes `AIS_ENDPOINT`.
+
+    Where a proxy is given, what can be the name of a bucket is one, and `./name` the folder; else a folder of that name goes before.
+    """
     if not isinstance(bucket_name, str | os.PathLike) or not os.fspath(bucket_name):
         raise UsageError(f"bucket_name={bucket_name!r} is not a name, folder or URL prefix.")
     if proxy_url is not None and not isinstance(proxy_url, str):
@@ -56,8 +62,12 @@ def prefix(bucket_name: str | os.PathLike[str], proxy_url: str | None) -> str:
     if "://" in name and not name.startswith("ais://"):
         stores.of(name)
         return name
-    bucket = name.startswith("ais://") or (proxy_url is not None and not os.path.isdir(stores.local_path(name)))
-    if not bucket:
+    named, folder = _BUCKET.fullmatch(name) is not None, os.path.isdir(stores.local_path(name))
+    if proxy_url is None:
+        bucket = named and not folder and bool(os.environ.get("AIS_ENDPOINT"))
+    else:
+        bucket = named or not folder
+    if not bucket and not name.startswith("ais://"):
         return name
     if proxy_url is not None:
         os.environ["AIS_ENDPOINT"] = proxy_url  # workers and TensorFlow's threads read it too
@@ -193,7 +203,7 @@ def write(
         num_workers=num_workers,
         record_to_example=ToExample(record_to_example or default_record_to_example),
     )
-    return list(made)
+    return [stores.local_path(url) if stores.is_local(url) else url for url in made]  # TensorFlow knows no ~
 
 
 def check_remote(remote_exec: Any) -> None:

@@ -123,11 +123,14 @@ def generate_dataset(
     """
     tf = needed("tensorflow", "generate_dataset", "tensorflow")
     given = tfrecord_filepaths if tfrecord_filepaths is not None else tfrecords_filepaths
-    paths = [os.fspath(path) for path in ([given] if isinstance(given, str | os.PathLike) else given or ())]
+    listed = [given] if isinstance(given, str | os.PathLike) else given or ()
+    paths = [stores.local_path(path) if stores.is_local(path) else os.fspath(path) for path in listed]  # TensorFlow knows no ~
     if not paths:
         raise UsageError("there are no TFRecord files.", hint="get_tfrecord_filepaths(folder) lists those of a folder.")
     for path in paths:
         stores.of(path).stat(URL(path))
+        if not stores.is_local(path) and path.partition("://")[0] not in tf.io.gfile.get_registered_schemes():
+            raise UsageError("TensorFlow does not read from there.", shard=path, hint="Copy the files to this machine first.")
     schema = schema_of(paths, example_class)
     threads = dataset_fetching_num_threads or tf.data.AUTOTUNE
     if dataset_num_shuffled_tfrecord_files:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 from tarviz import stores
 from tarviz.dialects.tfrecorder._fields import Attribute, Field, RecordSchema, Shapes, field_of
 from tarviz.formats import example as examples
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import URL
 
 Path = str | os.PathLike[str]
@@ -132,7 +132,11 @@ def read_csv(kind: type[Example], filepath: Path, kwargs: dict[str, Any]) -> Ite
     url = URL(os.fspath(filepath))
     store = stores.of(url)
     size = store.stat(url).size
-    text = store.read(url, 0, size if size is not None else 1 << 40).decode("utf-8-sig")
+    data = store.read(url, 0, size if size is not None else 1 << 40)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError("the list is not UTF-8.", code="E_DECODE", shard=url, offset=error.start, hint="Save it as UTF-8.") from None
     for number, row in enumerate(csv.reader(io.StringIO(text, newline="")), 1):
         if not row:
             continue

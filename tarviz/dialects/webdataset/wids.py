@@ -14,10 +14,11 @@ import os
 import posixpath
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate, pairwise
 from typing import IO, Any, Self
-from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -28,7 +29,9 @@ from tarviz.dialects.webdataset.parts.places import place
 from tarviz.dialects.webdataset.parts.samples import Sample
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL
+from tarviz.model.urls import without_query
 from tarviz.read.index import Index
+from tarviz.read.shard_index import refusal
 
 Transform = Callable[[Any], Any]
 
@@ -38,8 +41,8 @@ _FIELDS = ("txt", "text", "cls", "cls2", "json", "npy", "mp", "pth", "pickle", "
 
 def urldir(url: str) -> str:
     """The folder of a URL, without a slash after it and without its query."""
-    parts = urlsplit(url)
-    return parts._replace(path=posixpath.dirname(parts.path), query="", fragment="").geturl()
+    place, path = _placed(without_query(url)[0])
+    return place + posixpath.dirname(path)
 
 
 def urlmerge(base: str, url: str) -> str:
@@ -48,18 +51,29 @@ def urlmerge(base: str, url: str) -> str:
     >>> urlmerge("s3://bucket/data", "../a.tar"), urlmerge("data", "/x/a.tar"), urlmerge("data", "s3://bucket/a.tar")
     ('s3://bucket/a.tar', '/x/a.tar', 's3://bucket/a.tar')
     """
-    folder, parts = urlsplit(base), urlsplit(url)
-    path = posixpath.normpath(posixpath.join("" if parts.netloc else folder.path, parts.path))
-    return parts._replace(scheme=parts.scheme or folder.scheme, netloc=parts.netloc or folder.netloc, path=path).geturl()
+    if _placed(url)[0] or url.startswith("pipe:"):
+        return url
+    place, folder = _placed(base)
+    if url.startswith("/"):
+        return f"{place.partition('//')[0] if url.startswith('//') else place}{url}"
+    whole, query = without_query(place + posixpath.join(folder or (place and "/"), url))
+    return place + posixpath.normpath(whole.removeprefix(place)) + query
+
+
+def _placed(url: str) -> tuple[str, str]:
+    """Scheme and host or bucket of a URL, and the path in there; a local path has the latter alone."""
+    scheme, sign, rest = url.partition("://")
+    if not sign or "/" in scheme:
+        return "", url
+    host, slash, path = rest.partition("/")
+    return f"{scheme}://{host}", slash + path
 
 
 def load_dsdesc_and_resolve(source: str | IO[Any], *, options: dict[str, Any] | None = None, base: str | None = None) -> dict[str, Any]:
     """The list of shards at a URL or in an open file, as a dict: its own and those of the lists that it names, every URL whole."""
     found = _read(source) | (options or {})
     if found.get("wids_version") != 1:
-        raise UsageError(
-            f"{source} is no list of shards for wids.", hint='It has "wids_version": 1; tarviz index SHARDS --wids FILE writes one.'
-        )
+        raise _no_list(source)
     shards = _shards(found, base, {"weight": found.get("weight"), "name": found.get("name")})
     for part in found.get("datasets", []):
         origin = part.get("source_url")
@@ -70,10 +84,19 @@ def load_dsdesc_and_resolve(source: str | IO[Any], *, options: dict[str, Any] | 
 
 
 def _read(source: str | IO[Any]) -> dict[str, Any]:
-    if not isinstance(source, str):
-        return dict(json.load(source))
-    with gopen(source) as file:
-        return dict(json.load(file))
+    with gopen(source) if isinstance(source, str) else nullcontext(source) as file:
+        try:
+            found = json.load(file)
+        except ValueError:
+            found = None
+    if not isinstance(found, dict):
+        raise _no_list(source)
+    return found
+
+
+def _no_list(source: str | IO[Any]) -> UsageError:
+    hint = 'It has "wids_version": 1; tarviz index SHARDS --wids FILE writes one.'
+    return UsageError(f"{source} is no list of shards for wids.", hint=hint)
 
 
 def _shards(part: dict[str, Any], base: str | None, more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -83,9 +106,13 @@ def _shards(part: dict[str, Any], base: str | None, more: dict[str, Any]) -> lis
 
 
 def _checked(shards: Any) -> list[dict[str, Any]]:
-    if not isinstance(shards, list) or not all(isinstance(shard, dict) and {"url", "nsamples"} <= shard.keys() for shard in shards):
-        raise UsageError('a shard is {"url": …, "nsamples": …}, and the shards are a list of those.')
+    if not isinstance(shards, list) or not all(isinstance(shard, dict) and "url" in shard and _counts(shard) for shard in shards):
+        raise UsageError('a shard is {"url": …, "nsamples": …}, a whole number, and the shards are a list of those.')
     return shards
+
+
+def _counts(shard: dict[str, Any]) -> bool:
+    return isinstance(count := shard.get("nsamples"), int | np.integer) and int(count) >= 0
 
 
 def _picture(form: str, key: str, data: bytes) -> Any:
@@ -131,7 +158,7 @@ class ShardListDataset:
 
     A shard is indexed when it is first asked for (`lru_size` indexes are held), and of it the bytes of the sample are read. With
     `cache_dir` it is fetched whole first, and stays (`keep` or not) while all fit into `cache_size` bytes. `IndexError`;
-    `ChangedError` where a shard has another number of records than the list says.
+    `ChangedError` where a shard has another number of records than the list says, `DataError` where that is because it is damaged.
     """
 
     def __init__(
@@ -161,11 +188,11 @@ class ShardListDataset:
         self.cum_lengths = np.cumsum(self.lengths)
         self.transformations = _transforms(transformations)
         self._cache = None if cache_dir is None else FileCache(cache_dir, cache_size=cache_size)
-        self._limit, self._held = lru_size, dict[str, Index]()
+        self._limit, self._held, self._places = lru_size, dict[str, Index](), dict[str, str]()
         self._accesses = self._misses = 0
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_held": {}}
+        return {**self.__dict__, "_held": {}, "_places": {}}
 
     def __len__(self) -> int:
         return int(self.cum_lengths[-1])
@@ -203,14 +230,24 @@ class ShardListDataset:
         self._accesses += 1
         if (found := self._held.pop(url, None)) is None:
             self._misses += 1
-            found = Index([URL(url if self._cache is None else self._cache.get_file(url))])
+            found = Index([self._place(url)])
             if len(found) != listed:
+                if damage := refusal(found.urls[0], replace(found.options, strict=True), found.shards[0]):
+                    raise damage
                 hint = "Write the list again: tarviz index SHARDS --wids FILE."
                 raise ChangedError(f"the shard has {len(found)} records, the list says {listed}.", shard=url, hint=hint)
-            while len(self._held) >= self._limit:
+            while self._held and len(self._held) >= self._limit:
                 del self._held[next(iter(self._held))]
         self._held[url] = found  # last of all: used latest
         return found
+
+    def _place(self, url: str) -> URL:
+        """Where a shard is read. A fetched one is held against its checksums, all of it, when this process first uses it."""
+        if self._cache is None:
+            return URL(url)
+        if not os.path.exists(self._places.get(url, "")):
+            self._places[url] = self._cache.get_file(url)
+        return URL(self._places[url])
 
 
 class _RangeSampler:
@@ -261,13 +298,14 @@ class ChunkedSampler(_RangeSampler):
         dataset: Any,
         *,
         dslength_per_replica: int = -1,
-        num_samples: int | tuple[int, int] | None = None,
+        num_samples: int | Sequence[int] | None = None,
         chunksize: int = 2000,
         seed: int = 0,
         shuffle: bool = True,
         shufflefirst: bool = False,
     ) -> None:
-        low, high = num_samples if isinstance(num_samples, tuple) else (0, len(dataset) if num_samples is None else num_samples)
+        wanted = len(dataset) if num_samples is None else num_samples
+        low, high = wanted if isinstance(wanted, Sequence) else (0, wanted)
         ranges = ((first, min(first + chunksize, high)) for first in range(low, high, chunksize))
         length = dslength_per_replica if dslength_per_replica > 0 else high - low
         super().__init__(ranges, length, seed, shuffle, shufflefirst)
@@ -297,7 +335,7 @@ def DistributedChunkedSampler(  # noqa: N802
     low = min(mine * part, total)
     return ChunkedSampler(
         dataset,
-        dslength_per_replica=math.ceil(len(dataset) / ranks),
+        dslength_per_replica=part,
         num_samples=(low, min(low + part, total)),
         chunksize=chunksize,
         seed=seed,

@@ -181,9 +181,9 @@ class Wire:
         """Headers for this request: those set for its origin, and those of the URL while the origin is the URL's."""
         found = dict(_parse_headers(os.environ.get("TARVIZ_HTTP_HEADERS") or "{}").get(origin(target), {}))
         if origin(place) == origin(target):
-            user = urlsplit(place).netloc.rpartition("@")[0]
-            if user:
-                found["Authorization"] = "Basic " + base64.b64encode(unquote(user).encode()).decode()
+            user, colon, password = urlsplit(place).netloc.rpartition("@")[0].partition(":")
+            if user or colon:  # RFC 7617 §2: the colon is there without a password, too
+                found["Authorization"] = "Basic " + base64.b64encode(unquote(f"{user}:{password}").encode()).decode()
         if self._trusts(place, target):
             found |= self.access.headers(method, bare_address(target), sent, body)
         return found
@@ -318,7 +318,7 @@ def _raise(error: Exception, url: str, host: str, hint: str = Access.HINT_TLS) -
     if isinstance(error, exceptions.SSLError):
         if error.args and isinstance(error.args[0], ssl.SSLEOFError | ssl.SSLZeroReturnError):
             raise RetryError("the connection was closed in the TLS handshake", at_once=True) from error
-        raise StoreError(f"TLS failed: {error.args[0] if error.args else error}.", shard=url, hint=hint) from error
+        raise StoreError(f"TLS failed: {error.args[0] if error.args else error}.", shard=url, hint=tls_hint(error, hint)) from error
     if isinstance(error, exceptions.LocationValueError | http.client.InvalidURL | ValueError):
         if _says(_NO_HEADER, error):  # the text shows it, and it may be a token read with its line's end
             raise UsageError("a header holds what cannot be sent, such as the end of a line.", shard=url) from None
@@ -344,6 +344,12 @@ _NO_HEADER = re.compile(r"Invalid header value")
 
 def _says(words: re.Pattern[str], error: BaseException) -> bool:
     return any(isinstance(each, OSError | ValueError) and words.match(str(each)) for each in causes(error))
+
+
+def tls_hint(error: BaseException, hint: str) -> str:
+    """The next step where TLS failed: `hint`, unless what answered was no TLS at all."""
+    plain = any(getattr(each, "reason", "") == "WRONG_VERSION_NUMBER" for each in causes(error))
+    return "The server speaks no TLS there: the address begins with http:// then." if plain else hint
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:

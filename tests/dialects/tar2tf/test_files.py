@@ -192,6 +192,11 @@ class TestParser:
 
         assert (1, (224, 224, 3), 5) == (made["depth"], image.shape, int(label))
 
+    def test_the_paths_are_those_that_tensorflow_opens(self, cut: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+        assert [f"{tmp_path}/x-1.record"] == Dataset(cut).load("a-0.tar", path="~/x-{}.record")
+
 
 class TestBuckets:
     def test_a_folder_needs_no_cluster_whatever_the_proxy(self, cut: Path, tmp_path: Path) -> None:
@@ -210,6 +215,26 @@ class TestBuckets:
             load = found.load_from_tar if make is AisDataset else found.load
 
             assert 4 == len(read(load("a-0.tar", path=str(tmp_path / "x"))[0]))
+
+    @pytest.mark.parametrize(
+        ("name", "proxy", "endpoint", "found"),
+        [
+            ("photos", "http://h:1", "", "ais://photos/a.tar"),
+            ("./photos", "http://h:1", "", "./photos/a.tar"),
+            ("photos", None, "http://h:1", "photos/a.tar"),
+            ("other", None, "http://h:1", "ais://other/a.tar"),
+            ("other", None, "", "other/a.tar"),
+            ("other/x", None, "http://h:1", "other/x/a.tar"),
+        ],
+    )
+    def test_a_bucket_goes_before_a_folder_where_there_is_a_proxy(
+        self, name: str, proxy: str | None, endpoint: str, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("AIS_ENDPOINT", endpoint)
+        Path("photos").mkdir()
+
+        assert (found,) == Dataset(name, proxy).pipeline("a.tar").urls == AisDataset(name, proxy).pipeline("a.tar").urls
 
     def test_an_aistore_bucket_needs_a_cluster(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("AIS_ENDPOINT", raising=False)

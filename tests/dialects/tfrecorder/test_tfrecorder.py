@@ -534,6 +534,20 @@ class TestDatasets:
 
         assert list(range(13)) == sorted(int(label) for label, _ in dataset)
 
+    def test_a_file_may_lie_at_home(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(2)})
+        monkeypatch.setenv("HOME", str(tmp_path))
+
+        assert 2 == len(list(factory.generate_dataset("~/a/0.tfr")))
+
+    def test_what_tensorflow_cannot_read_is_said_at_once(self) -> None:
+        pytest.importorskip("tensorflow")
+        factory.generate_and_save_tfrecords_files_for_examples_dict("memory://unread", {"a": toys(2)})
+
+        with pytest.raises(UsageError, match=r"memory://unread/a/0\.tfr: TensorFlow does not read from there"):
+            factory.generate_dataset(factory.get_tfrecord_filepaths("memory://unread/a"))
+
     def test_a_missing_feature_is_an_error(self, tmp_path: Path) -> None:
         tf = pytest.importorskip("tensorflow")
 
@@ -702,6 +716,13 @@ def test_what_examples_take_may_have_any_name(tmp_path: Path) -> None:
     factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "b", [Odd("x", 1)], 1, **own)
 
     assert [own, own] == seen
+
+    def test_a_list_in_another_encoding_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "list.csv").write_bytes("a,1\né,2\n".encode("latin-1"))
+
+        with pytest.raises(DataError, match=r"list\.csv.*not UTF-8") as caught:
+            Toy.from_csv_file(tmp_path / "list.csv")
+        assert 4 == caught.value.offset
 
 
 class TestConfig:

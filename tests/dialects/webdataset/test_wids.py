@@ -17,6 +17,7 @@ from tarviz import cli
 from tarviz.commands.index import index
 from tarviz.dialects.webdataset import wids
 from tarviz.model.errors import ChangedError, DataError, UsageError
+from tarviz.testing.faults import FaultServer
 from tests.dialects.webdataset.beside import picture, record, tar
 
 
@@ -96,6 +97,22 @@ def test_few_shards_are_held_and_counted(listed: Path) -> None:
     assert (4, 3) == dataset.get_stats()
 
 
+def test_a_shard_is_fetched_once_and_again_when_it_has_gone(listed: Path, tmp_path: Path) -> None:
+    with FaultServer() as server:
+        urls = {name: server.put(f"/{name}.tar", listed.with_name(f"{name}.tar").read_bytes()) for name in "ab"}
+        shards = [{"url": urls["a"], "nsamples": 3}, {"url": urls["b"], "nsamples": 4}]
+        dataset = wids.ShardListDataset(shards, lru_size=1, cache_dir=str(tmp_path))
+        keys = [dataset[number]["__key__"] for number in (0, 3)]
+        before = len(server.requests)
+
+        assert ["000000", "000003"] == keys == [dataset[number]["__key__"] for number in (0, 3)]
+        assert before == len(server.requests)
+        for path in (tmp_path / ".tarviz").iterdir():
+            path.unlink()
+        assert "000000" == dataset[0]["__key__"]
+        assert before < len(server.requests)
+
+
 def test_it_travels_to_workers(listed: Path, tmp_path: Path) -> None:
     dataset = wids.ShardListDataset(str(listed), cache_dir=str(tmp_path))
     dataset[0]
@@ -128,12 +145,36 @@ def test_a_shard_that_is_not_as_listed_is_an_error(listed: Path) -> None:
         dataset[0]
 
 
+@pytest.mark.parametrize(("kept", "what"), [(2600, "the header promises"), (700, "padding is cut"), (0, "the file is empty")])
+def test_a_shard_that_is_damaged_is_said_to_be(listed: Path, tmp_path: Path, kept: int, what: str) -> None:
+    (tmp_path / "a.tar").write_bytes(listed.with_name("a.tar").read_bytes()[:kept])
+
+    with pytest.raises(DataError, match=what):
+        wids.ShardListDataset([{"url": str(tmp_path / "a.tar"), "nsamples": np.int64(3)}])[0]
+
+
 @pytest.mark.parametrize(
-    "wrong", [{"shardlist": []}, {"wids_version": 1, "shardlist": []}, {"wids_version": 1, "shardlist": [{"url": "a"}]}]
+    ("wrong", "message"),
+    [
+        ({"shardlist": []}, "no list of shards"),
+        ({"wids_version": 1, "shardlist": []}, "the list has no shards"),
+        *(
+            ({"wids_version": 1, "shardlist": [{"url": "a", **count}]}, "a whole number")
+            for count in ({}, {"nsamples": "3"}, {"nsamples": 3.0}, {"nsamples": -1}, {"nsamples": None})
+        ),
+    ],
 )
-def test_what_is_no_list_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
+def test_what_is_no_list_is_refused(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         wids.ShardListDataset(io.StringIO(json.dumps(wrong)))
+
+
+@pytest.mark.parametrize("wrong", [b"<html>", b"\x1f\x8b\x08", b"[]", b'[{"url": "a.tar", "nsamples": 1}]'])
+def test_what_is_no_list_is_said_to_be_none(wrong: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.tar").write_bytes(wrong)
+
+    with pytest.raises(UsageError, match=r"a\.tar is no list of shards for wids"):
+        wids.ShardListDataset(tmp_path / "a.tar")
 
 
 def test_samplers_draw_as_those_of_wids() -> None:
@@ -178,6 +219,11 @@ class Label:
         ("s3://b/d", "//c/a.tar", "s3://c/a.tar"),
         ("https://h/d", "/a.tar", "https://h/a.tar"),
         ("/d/e", "../a.tar", "/d/a.tar"),
+        ("s3://b/run#3?", "a?1#2.tar", "s3://b/run#3?/a?1#2.tar"),
+        ("s3://b/d", "s3://b/x//y.tar", "s3://b/x//y.tar"),
+        ("d", "run:1.tar", "d/run:1.tar"),
+        ("https://h", "a.tar?u=//x/../y", "https://h/a.tar?u=//x/../y"),
+        ("d", "pipe:cat a//b.tar", "pipe:cat a//b.tar"),
     ],
 )
 def test_urls_are_seen_from_their_list(base: str, url: str, expected: str) -> None:
@@ -185,9 +231,19 @@ def test_urls_are_seen_from_their_list(base: str, url: str, expected: str) -> No
 
 
 def test_the_folder_of_a_url_has_no_query() -> None:
-    assert ["https://h/d", "", "s3://b"] == [
-        wids.urldir(url).rstrip("/") for url in ("https://h/d/list.json?x=1#y", "list.json", "s3://b/l.json")
-    ]
+    urls = "https://h/d/list.json?x=1#y", "list.json", "s3://b/l.json", "s3://b/run#3/l?.json", "what?/l.json"
+
+    assert ["https://h/d", "", "s3://b", "s3://b/run#3", "what?"] == [wids.urldir(url).rstrip("/") for url in urls]
+
+
+def test_the_folder_of_a_list_may_have_any_name(listed: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run #3? 100%20 {a,b} ü"
+    folder.mkdir()
+    for name in ("a:1?.tar", "b#2.tar"):
+        (folder / name).write_bytes(listed.with_name("a.tar").read_bytes())
+    index([str(folder / "a:1?.tar"), str(folder / "b#2.tar")], wids=folder / "list.json")
+
+    assert [0, 1, 2, 0, 1, 2] == [sample[".cls"] for sample in wids.ShardListDataset(str(folder / "list.json"))]
 
 
 def test_pictures_and_transformations_are_of_a_kind(listed: Path) -> None:
@@ -216,6 +272,7 @@ def test_indexes_are_held_as_long_as_they_are_used_and_until_it_is_closed(listed
     assert (5, 2) == dataset.get_stats()
     dataset.close()
     dataset[-7]
+    assert "000006" == wids.ShardListDataset(listed, lru_size=0)[6]["__key__"]
 
     assert (6, 3) == dataset.get_stats()
     with pytest.raises(IndexError, match="sample -8 of 7"):
@@ -227,8 +284,10 @@ def test_ranges_of_numbers_are_shuffled_or_not() -> None:
     first = wids.ChunkedSampler(Counted(), num_samples=6, chunksize=4, seed=1, shufflefirst=True, dslength_per_replica=3)
 
     assert (7, [2, 3, 4, 5, 6, 7, 8]) == (len(plain), list(plain))
+    assert [2, 3] == list(wids.ChunkedSampler(Counted(), num_samples=[2, 4], shuffle=False))
     assert (3, [0, 1, 2, 3, 4, 5]) == (len(first), sorted(first))
     assert 3 == len(wids.DistributedChunkedSampler(Counted(), num_replicas=4, rank=3))
-    assert [0, 1, 2, 3] == sorted(wids.DistributedChunkedSampler(Counted(), num_replicas=2, rank=0, num_samples=8))
+    half = wids.DistributedChunkedSampler(Counted(), num_replicas=2, rank=0, num_samples=6)
+    assert (3, [0, 1, 2]) == (len(half), sorted(half))
     lengths = wids.ShardListSampler(None, lengths=[2, 1])
     assert (3, [0, 1, 2]) == (len(lengths), sorted(lengths))
