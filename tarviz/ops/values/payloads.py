@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import npy
+from tarviz.formats.compression import RATIO_FLOOR
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
@@ -74,7 +75,7 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"\x1f\x8b", "gz"),
 )
 _RIFF: dict[bytes, Kind] = {b"WEBP": "picture", b"WAVE": "sound", b"AVI ": "film"}
-_FLOOR = 1 << 20
+_STEP = 1 << 20
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,20}")
 
 
@@ -261,13 +262,13 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 def gunzip(data: Buffer) -> bytes:
     """The plain bytes of a gzip payload, several gzip members allowed.
 
-    `E_LIMIT` above the `max_member_bytes` and `max_ratio` options; the first MiB is always allowed.
+    `E_LIMIT` above the `max_member_bytes` and `max_ratio` options; the first 64 MiB are always allowed.
     """
     limit, total = _room(len(data)), 0
     parts: list[bytes] = []
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while part := file.read(_FLOOR):
+            while part := file.read(_STEP):
                 parts.append(part)
                 total += len(part)
                 if total > limit:
@@ -280,7 +281,7 @@ def gunzip(data: Buffer) -> bytes:
 def _room(size: int) -> int:
     """How many bytes `size` compressed bytes may become."""
     allowed = options()
-    return min(allowed.max_member_bytes, max(_FLOOR, size * allowed.max_ratio))
+    return min(allowed.max_member_bytes, max(RATIO_FLOOR, size * allowed.max_ratio))
 
 
 def _bomb(size: int, limit: int) -> LimitError:
