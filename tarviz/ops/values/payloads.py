@@ -20,7 +20,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats import npy
+from tarviz.formats import npy, sniff
 from tarviz.formats.compression import RATIO_FLOOR
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
@@ -63,6 +63,9 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"GIF8", "picture"),
     (b"BM", "picture"),
     (b"%PDF-", "picture"),
+    (b"\0\0\0\x0cjP  ", "picture"),  # JPEG 2000, and its stream alone
+    (b"\xffO\xffQ", "picture"),
+    (b"\0\0\0\x0cJXL ", "picture"),
     (b"v/1\x01", "picture"),  # EXR
     (b"PIEH", "picture"),  # Middlebury's FLO
     (b"II*\0", "picture"),
@@ -88,11 +91,12 @@ def kind_of(ext: str, data: Buffer | None = None) -> Kind:
     kind = _KINDS.get(ext.lower().rpartition(".")[2])
     if kind is not None or data is None:
         return kind or "unknown"
-    head = bytes(data[:16])
+    head = bytes(data[:64])
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], "unknown")
     if head[4:8] == b"ftyp":
-        return "picture" if head[8:12] in (b"avif", b"avis") else "film"
+        found = sniff.kind(head)
+        return "picture" if found == "AVIF" else "unknown" if found == "HEIC" else "film"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "unknown")
 
 
