@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tarviz.ops.values.av_files import av_file
 FILMS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ogv", "wmv", "flv", "3gp", "ts")
 ANIMATIONS = ("gif", "webp", "apng")
 _AV_TIME_BASE = 1_000_000  # av.time_base
+_TS_DISCONT = 0x200  # av.format.Flags.ts_discont
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,11 +112,12 @@ def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
     return _at_times(file, stream, [first + _ticks(time, stream) for time in times])
 
 
-def _ticks(seconds: float, stream: Any) -> int:
-    """A time in the stream's time base. It may be half a millisecond early: Matroska rounds the times of frames to those, and of 30 frames
-    a second has the third at 67."""
+def _ticks(seconds: float, stream: Any, *, up: bool = False) -> int:
+    """A time in the stream's time base, down to a whole number or up. Half a millisecond is forgiven: Matroska rounds to whole ones, and of
+    30 frames a second has the third at 67."""
     ticks = Fraction(seconds).limit_denominator(1_000_000) / stream.time_base
-    return int(ticks + min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base))
+    slack = min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base)
+    return ceil(ticks - slack) if up else floor(ticks + slack)
 
 
 def _measured(file: Any, stream: Any) -> float:
@@ -158,15 +161,18 @@ def _far(stream: Any, held: Any, time: int) -> bool:
 
 
 def _key_before(stream: Any, time: int) -> int | None:
-    """The decoding time of the last key frame before a time, by the file's index; None for a file without one."""
+    """The decoding time of the last key frame before a time, by the file's index; None for a file without one: MPEG's streams, in which
+    FFmpeg goes to any frame."""
+    if stream.container.format.flags & _TS_DISCONT:
+        return None
     entries = stream.index_entries
     at = entries.search_timestamp(time, backward=True) if len(entries) else -1
     return None if at is None or at < 0 else int(entries[at].timestamp)
 
 
 def _in_turn(file: Any, stream: Any, cut: Cut, first: int) -> Iterator[Any]:
-    start = first + _ticks(cut.start, stream)
-    end = None if cut.seconds is None else first + _ticks(cut.start + cut.seconds, stream)
+    start = first + _ticks(cut.start, stream, up=True)
+    end = None if cut.seconds is None else first + _ticks(cut.start + cut.seconds, stream, up=True)
     if cut.start:
         _go_before(file, stream, start)
     number = 0
