@@ -62,7 +62,7 @@ def _looked_up(numbers: NDArray[Any], about: Any) -> NDArray[np.uint8]:
 
 
 def _nifti(blob: bytes | memoryview) -> Volume:
-    """Slices from below upwards, front up, the right of the body at the right, however the file's axes run."""
+    """Slices from below upwards, front up, the right of the body at the left, as DICOM has them, however the file's axes run."""
     voxels = decode_payload("nii", blob)
     from nibabel.orientations import aff2axcodes, apply_orientation, io_orientation
 
@@ -72,7 +72,7 @@ def _nifti(blob: bytes | memoryview) -> Volume:
         return Volume(voxels.T[::-1], (), facts)
     turns = io_orientation(affine)
     upright = voxels if np.isnan(turns).any() else apply_orientation(voxels, turns)
-    slices = np.moveaxis(upright, (2, 1, 0), (-3, -2, -1))[..., ::-1, :]
+    slices = np.moveaxis(upright, (2, 1, 0), (-3, -2, -1))[..., ::-1, ::-1]
     colours = slices.dtype.names is not None  # of R, G, B as maps of fibres have them
     return Volume(structured_to_unstructured(slices) if colours else slices, (), facts, not colours)
 

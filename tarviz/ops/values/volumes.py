@@ -31,6 +31,7 @@ def decode_dicom(data: Buffer) -> NDArray[Any]:
     Numbers without a slope keep their dtype, others become float32. `E_NOT_SHOWN` for a file without pixels, and for one that is a film.
     """
     from pydicom.pixels import get_decoder
+    from pydicom.uid import JPEGExtended12Bit
 
     found = open_dicom(data)
     if "PixelData" not in found and "FloatPixelData" not in found and "DoubleFloatPixelData" not in found:
@@ -43,7 +44,8 @@ def decode_dicom(data: Buffer) -> NDArray[Any]:
             decoder = get_decoder(syntax)
         except NotImplementedError as error:
             raise DataError(f"the DICOM is coded as {syntax.name}, which is not decoded.", code="E_NOT_SHOWN") from error
-        if not decoder.is_available:
+        deep_jpeg = syntax == JPEGExtended12Bit and found.get("BitsStored", 8) > 8 and decoder.available_plugins == ("pillow",)
+        if not decoder.is_available or deep_jpeg:
             raise MissingPackageError.of("pylibjpeg", "a DICOM compressed like this")
     return _in_units(found.pixel_array, found)
 
@@ -59,7 +61,7 @@ def _in_units(pixels: NDArray[Any], found: Any) -> NDArray[Any]:
         rule.get("RescaleSlope") in (None, 1) and rule.get("RescaleIntercept") in (None, 0) and "ModalityLUTSequence" not in rule
         for rule in rules
     ):
-        return np.ascontiguousarray(pixels)
+        return np.ascontiguousarray(pixels, pixels.dtype.newbyteorder("="))
     frames = pixels if len(rules) > 1 else pixels[None]
     made = [np.asarray(apply_modality_lut(frame, rule), np.float32) for frame, rule in zip(frames, rules, strict=True)]
     return np.ascontiguousarray(made[0]) if len(rules) == 1 else np.stack(made)

@@ -9,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tarviz.model.errors import DataError
+from tarviz.model.errors import DataError, MissingPackageError
 from tarviz.ops.values.payloads import decode_payload
 
 pydicom = pytest.importorskip("pydicom", reason="pydicom is not installed (extra `medical`)")
@@ -78,6 +78,27 @@ class TestDicom:
 
         assert np.float32 == found.dtype
         assert np.array_equal(np.stack([frames[0] * 2 - 5, frames[1] * (3 if each else 2) + (7 if each else -5)]), found)
+
+    def test_numbers_come_in_the_byte_order_of_this_machine(self):
+        found = pydicom.dcmread(io.BytesIO(dicom(CT, RescaleSlope=1, RescaleIntercept=0, PixelData=CT.astype(">i2").tobytes())))
+        found.file_meta.TransferSyntaxUID = pydicom.uid.ExplicitVRBigEndian
+        out = io.BytesIO()
+        pydicom.dcmwrite(out, found)
+        pixels = decode_payload("dcm", out.getvalue())
+
+        assert pixels.dtype.isnative
+        assert np.array_equal(CT, pixels)
+
+    def test_a_jpeg_of_12_bits_asks_for_the_package_that_reads_it(self):
+        found = pydicom.dcmread(io.BytesIO(dicom(CT, BitsStored=12, HighBit=11)))
+        found.file_meta.TransferSyntaxUID = pydicom.uid.JPEGExtended12Bit
+        found.PixelData = pydicom.encaps.encapsulate([b"\xff\xd8\xff\xd9"])
+        found["PixelData"].is_undefined_length = True
+        out = io.BytesIO()
+        pydicom.dcmwrite(out, found)
+
+        with pytest.raises(MissingPackageError, match="pylibjpeg"):
+            decode_payload("dcm", out.getvalue())
 
     def test_a_film_in_it_is_not_called_damaged(self):
         blob = dicom(CT).replace(b"1.2.840.10008.1.2.1\0", b"1.2.840.10008.1.2.4.102\0")
