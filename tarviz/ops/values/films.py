@@ -115,8 +115,8 @@ def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
 def _ticks(seconds: float, stream: Any, *, up: bool = False) -> int:
     """A time in the stream's time base, down to a whole number or up. Half a millisecond is forgiven: Matroska rounds to whole ones, and of
     30 frames a second has the third at 67."""
-    ticks = Fraction(seconds).limit_denominator(1_000_000) / stream.time_base
-    slack = min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base)
+    ticks: Fraction = Fraction(seconds).limit_denominator(1_000_000) / stream.time_base
+    slack: Fraction = min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base)
     return ceil(ticks - slack) if up else floor(ticks + slack)
 
 
