@@ -204,8 +204,9 @@ def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: boo
     if held == "bytes":
         return "bytes", _texts(array.ravel().tolist())
     if array.dtype == np.uint8 and array.ndim >= 2 and not explicit:
-        hint = f"put encode({field}) after the ops, or give types a kind for it."
-        raise SchemaError(f"field {field!r} holds {what}, an image.", hint=hint)
+        kind = "an image" if array.ndim <= 3 else "more than an image"  # a film, which encode does not write
+        cure = f"put encode({field}) after the ops, or " if array.ndim <= 3 else ""
+        raise SchemaError(f"field {field!r} holds {what}, {kind}.", hint=f"{cure}give types the kind int64 for it.")
     if asked == "float":
         with np.errstate(over="ignore"):
             return "float", array.astype("<f4").ravel()

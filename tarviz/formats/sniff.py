@@ -17,6 +17,7 @@ _MAGIC = (
     (b"PAR1", "parquet"),
     (b"%PDF", "pdf"),
 )
+_HEIF = (b"avif", b"avis", b"mif1", b"msf1", b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx")  # ISO/IEC 23008-12, MIAF, AVIF
 # uint64 length below 4 GiB, its CRC, and the first tag of an Example.
 _RECORD = re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL)
 
@@ -32,6 +33,8 @@ def kind(head: bytes) -> str | None:
             return name
     if head[257:262] == b"ustar":
         return "tar"
+    if head[4:8] == b"ftyp" and head[8:12] in _HEIF:
+        return "AVIF" if b"avi" in head[8:64] else "HEIC"
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<script")):
         return "HTML"

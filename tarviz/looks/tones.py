@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 WINDOWS = ("auto", "min–max", "raw")
 """`auto` leaves out the darkest and brightest half percent; `raw` is 0…255, or 0…65535, or 0…1 for floats within it. A text that ends in
-`-160…240` is a window, too."""
+`-160…240` is a window, too; `240…-160` has the high values dark."""
 
 PALETTES = ("grey", "viridis", "heat", "ids")
 _STOPS = {
@@ -142,7 +142,7 @@ def flow_colours(flow: NDArray[Any]) -> tuple[NDArray[np.uint8], float]:
 
 def _levels(array: NDArray[Any], low: float, high: float) -> NDArray[np.uint8]:
     with np.errstate(all="ignore"):
-        share = (array.astype(np.float32) - low) * (255 / (high - low) if high > low else 0)
+        share = (array.astype(np.float32) - low) * (255 / (high - low) if high != low else 0)
         return np.asarray(np.rint(np.nan_to_num(share, nan=0, posinf=255, neginf=0).clip(0, 255)).astype(np.uint8))
 
 

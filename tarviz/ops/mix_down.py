@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.base import Draw, FieldOp, feature_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,7 @@ class MixDown(FieldOp):
     name: ClassVar[str] = "mix_down"
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        if not isinstance(value, np.ndarray) or value.ndim != 2:
-            raise SchemaError(f"{self} expects sound [samples, channels], got {type(value).__name__}.", details={"field": self.ext})
+        self.infer(feature_of(value))
         return np.asarray(value.mean(axis=1, keepdims=True, dtype=value.dtype))
 
     def infer(self, feature: Feature) -> Feature:

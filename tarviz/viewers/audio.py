@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from tarviz.looks import sound
 from tarviz.model.errors import DataError, MissingPackageError
+from tarviz.ops.values.payloads import kind_of
 from tarviz.ops.values.sounds import SOUNDS, decode_sound
 from tarviz.viewers.panel import Audio, Image, Meta, Note, Panel, Plot
 from tarviz.viewers.spark import sparkline
 
 EXTENSIONS = SOUNDS
-MAGIC = (b"fLaC", b"ID3", b"OggS")
 
 _MIME = {"wav": "audio/wav", "flac": "audio/flac", "mp3": "audio/mpeg", "ogg": "audio/ogg", "oga": "audio/ogg", "opus": "audio/ogg"}
 _MIME |= {"m4a": "audio/mp4", "aac": "audio/aac", "aif": "audio/aiff", "aiff": "audio/aiff", "aifc": "audio/aiff", "au": "audio/basic"}
@@ -29,7 +29,7 @@ _NONE: NDArray[Any] = np.zeros(0)
 
 
 def claims(head: bytes) -> bool:
-    return head[:4] == b"RIFF" and head[8:12] == b"WAVE"
+    return kind_of("", head) == "sound"
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
@@ -57,7 +57,7 @@ def _heard(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
     last = meta.ext.rpartition(".")[2]
     begins = bytes(blob[:4])
     kind = last if last in _MIME else {b"RIFF": "wav", b"fLaC": "flac", b"OggS": "ogg"}.get(begins, "mp3")
-    if kind in _BEGINS and begins not in _BEGINS[kind]:
+    if kind in _BEGINS and begins not in _BEGINS[kind] and begins[:3] != b"ID3":  # which some put before a FLAC, too
         raise DataError(f".{meta.ext} does not begin like {kind}.", code="E_DECODE")
     size = ("size", f"{len(blob):,} bytes")
     try:
@@ -70,7 +70,10 @@ def _heard(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
         ), _NONE
     channels = found.samples.shape[1]
     facts = [("duration", f"{found.length:.2f} s"), ("rate", f"{found.rate} Hz"), ("channels", str(channels)), ("codec", found.codec), size]
-    return Panel(f"{found.length:.2f} s, {found.rate} Hz, {channels} ch", [Audio(_MIME[kind])], facts), found.samples[:, 0]
+    panel = Panel(f"{found.length:.2f} s, {found.rate} Hz, {channels} ch", [Audio(_MIME[kind])], facts)
+    if found.length > _MOST_SECONDS:
+        panel.blocks.append(Note(f"The pictures show the first {_MOST_SECONDS} s; all of it is played."))
+    return panel, found.samples[:, 0]
 
 
 def _envelope(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tarviz.formats import sniff
 from tarviz.looks import points
 from tarviz.viewers.npy import draw, drawn
 from tarviz.viewers.panel import Control, Hex, Meta, Note, Panel, Plot
@@ -26,7 +27,7 @@ _NUMBERS = ("no", "int8", "uint8", "<i2", ">i2", "<u2", "<i4", ">i4", "<i8", "<f
 def guess(head: bytes) -> str:
     """What bytes beginning so may be, or an empty text."""
     known = (name for magic, name in _GUESSES if head.startswith(magic))
-    return next(known, "a tar archive" if head[257:262] == b"ustar" else "")
+    return next(known, {"tar": "a tar archive", "HEIC": "a HEIC picture, which is not drawn here"}.get(sniff.kind(head) or "", ""))
 
 
 def entropy(blob: memoryview) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ def unpack(blob: memoryview, meta: Meta) -> tuple[bytes, str]:
     try:
         while count := source.readinto(piece):
             content += piece[:count]
-            meta.check_unpacked(len(content), len(blob))
+            meta.check_unpacked(len(content))
     except LimitError:
         raise
     except DataError as error:

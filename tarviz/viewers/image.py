@@ -14,7 +14,7 @@ import numpy as np
 
 from tarviz.looks import tones
 from tarviz.model.errors import DataError, LimitError, MissingPackageError
-from tarviz.ops.values.payloads import PICTURES
+from tarviz.ops.values.payloads import PICTURES, kind_of
 from tarviz.viewers.panel import MAX_PIXELS, Control, Image, Meta, Note, Panel, Plot
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 EXTENSIONS = (*PICTURES, "ico", "tga", "exr", "pfm", "flo", "pdf")
-MAGIC = (
-    b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"BM", b"II*\0", b"MM\0*", b"P6\n", b"P5\n", b"%PDF-", b"v/1\x01", b"PIEH",
-)  # fmt: skip
+MAGIC = (b"P6\n", b"P5\n")
 
 _SHOWN_AS_IS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
 _FIRST = ("JPEG", "PNG", "GIF", "BMP", "PPM")  # what PIL knows before it loads its 40 other plugins
@@ -40,7 +38,7 @@ _TAGS = (256, 257, 258, 277, 339, 273, 279, 324, 325)
 
 
 def claims(head: bytes) -> bool:
-    return head[:4] == b"RIFF" and head[8:12] == b"WEBP"
+    return kind_of("", head) == "picture"
 
 
 def open_picture(blob: memoryview, ext: str) -> Picture:
@@ -70,8 +68,7 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
             head = bytes(blob[:64]).lstrip().lower()
             what = "it is HTML" if head.startswith((b"<html", b"<!doctype", b"<script")) else "no picture format PIL knows, or cut short"
             raise DataError(f".{ext} is not a picture: {what}.", code="E_DECODE") from error
-    if picture.width * picture.height > MAX_PIXELS:
-        raise _too_large(picture.width * picture.height, f"{picture.width}×{picture.height}, ")
+    _check_size(picture)
     return picture
 
 
@@ -121,6 +118,11 @@ def _whole_tiff(blob: memoryview) -> str:
     return f"{tags.get(277, 1)} bands of {tags.get(258, (1,))[0]} bits" if whole and tags.get(256) and tags.get(257) else ""
 
 
+def _check_size(picture: Picture) -> None:
+    if picture.width * picture.height > MAX_PIXELS:
+        raise _too_large(picture.width * picture.height, f"{picture.width}×{picture.height}, ")
+
+
 def _too_large(pixels: int, size: str) -> LimitError:
     text = f"{size}{pixels / 1e6:,.0f} million pixels are more than is decoded ({MAX_PIXELS // 1_000_000} million)."
     return LimitError(text, code="E_IMAGE_TOO_LARGE")
@@ -138,10 +140,12 @@ def _identify(blob: memoryview) -> Picture:
 
 
 def _load(picture: Picture, ext: str) -> Picture:
-    """The picture with its pixels, its alpha not multiplied into them."""
+    """The picture with its pixels, upright, its alpha not multiplied into them."""
+    from tarviz.ops.values.pictures import loaded
+
     try:
-        picture.load()
-        return picture.convert(f"{picture.mode[:-1]}A") if picture.mode in ("La", "RGBa") else picture
+        upright = loaded(picture, orient=True)
+        return upright.convert(f"{upright.mode[:-1]}A") if upright.mode in ("La", "RGBa") else upright
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f".{ext} is damaged: {error}.", code="E_DECODE") from error
 
@@ -160,6 +164,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     frames = getattr(picture, "n_frames", 1)
     if page and picture.format == "TIFF":
         picture.seek(min(page, frames - 1))
+        _check_size(picture)
     kind, mode, width, height = picture.format or "?", picture.mode, picture.width, picture.height
     facts = [("size", f"{width}×{height}"), ("mode", mode), ("format", kind)]
     if frames > 1:
@@ -174,7 +179,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     if mode in _NUMBERS or (mode == "L" and kind not in _LOSSY):
         numbers(_array(picture), meta, panel, as_it_is=Image(blob, mime, width, height) if mime and mode == "L" else None)
         return panel
-    shown = Image(blob, mime, width, height) if mime else Image(encode(picture, "PNG"), "image/png", width, height)
+    shown = Image(blob, mime, width, height) if mime else Image(encode(picture, "PNG"), "image/png", *picture.size)
     panel.blocks.extend([shown, _histogram(picture)])
     return panel
 
@@ -303,15 +308,11 @@ def _shaded(picture: Picture) -> Picture:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes:
     """A picture of at most `size` pixels a side, upright; JPEG is decoded at the smallest scale that suffices."""
-    from PIL import ImageOps
-
     picture = open_picture(blob, meta.ext)
     small = picture.width <= size and picture.height <= size
     if not small:
         picture.draft("RGB", (size, size))
     picture = _load(picture, meta.ext)
-    if picture.getexif().get(_ORIENTATION, 1) != 1:
-        picture = ImageOps.exif_transpose(picture)
     if picture.mode in ("P", "PA", "1"):
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
     elif picture.mode in _NUMBERS or (picture.mode == "L" and picture.format not in _LOSSY and tones.is_ids(_array(picture))):

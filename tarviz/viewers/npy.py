@@ -23,6 +23,7 @@ from tarviz.viewers.spark import sparkline
 EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb", "safetensors")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")
 
+_MOST_COUNTED = 1 << 24
 _LEAST_SIDE = 8
 _MOST_LINES = 64
 
@@ -32,7 +33,7 @@ def _npz(blob: memoryview, meta: Meta) -> dict[str, NDArray[Any]]:
     try:
         with zipfile.ZipFile(io.BytesIO(blob)) as archive:
             for info in archive.infolist()[:64]:
-                meta.check_unpacked(info.file_size, max(info.compress_size, 1))
+                meta.check_unpacked(info.file_size)
                 with archive.open(info) as stream:
                     data = stream.read(info.file_size + 1)
                 arrays[info.filename.removesuffix(".npy")] = array_of(data)
@@ -72,8 +73,8 @@ def _title(array: NDArray[Any]) -> str:
 
 
 def statistics(array: NDArray[Any]) -> list[tuple[str, str]]:
-    """min, max, mean and the number of NaNs, of at most the first 16 million items."""
-    flat = array.reshape(-1)[: 1 << 24]
+    """min, max, mean and the number of NaNs, of at most the first 16 million items, which is said."""
+    flat = array.reshape(-1)[:_MOST_COUNTED]
     if not flat.size or flat.dtype.kind not in "biufc":
         return []
     if flat.dtype.kind in "fc":
@@ -85,7 +86,8 @@ def statistics(array: NDArray[Any]) -> list[tuple[str, str]]:
         facts = [("NaN", str(bad))]
     else:
         low, high, mean, facts = flat.min(), flat.max(), flat.mean(dtype=np.float64), []
-    return [("min", f"{low:.6g}"), ("max", f"{high:.6g}"), ("mean", f"{mean:.6g}"), *facts]
+    part = [("these are of", f"the first {_MOST_COUNTED:,} numbers of {array.size:,}")] if array.size > _MOST_COUNTED else []
+    return [("min", f"{low:.6g}"), ("max", f"{high:.6g}"), ("mean", f"{mean:.6g}"), *facts, *part]
 
 
 def draw(

@@ -18,7 +18,6 @@ from tarviz.model.redaction import redacted_repr
 MAX_PIXELS = 64_000_000
 MAX_PREVIEW_BYTES = 64 << 20
 MAX_TEXT_BYTES = 64 << 10
-_MAX_RATIO, _RATIO_FLOOR = 1000, 1 << 20  # how many times as large unpacking may make a payload, from so many bytes on
 _DEEPEST, _LONGEST = 60, 2000  # levels, and characters of a text, of a tree that is shown
 _ONE_LINE = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 _TURNED = {code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
@@ -39,12 +38,10 @@ class Meta:
 
     __repr__ = redacted_repr
 
-    def check_unpacked(self, size: int, packed: int) -> None:
-        """Raise `LimitError` where `size` bytes out of `packed` are more than a preview unpacks."""
+    def check_unpacked(self, size: int) -> None:
+        """Raise `LimitError` where `size` bytes are more than a preview unpacks."""
         if size > MAX_PREVIEW_BYTES:
             raise LimitError(f"Unpacks to {size} bytes or more; a preview stops at {MAX_PREVIEW_BYTES}.")
-        if size > _RATIO_FLOOR and size > packed * _MAX_RATIO:
-            raise LimitError(f"Unpacks {packed} bytes to {size} or more; the limit is a ratio of {_MAX_RATIO}.")
 
 
 @dataclass(frozen=True, slots=True)

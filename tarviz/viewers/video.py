@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, MissingPackageError
 from tarviz.ops.values.films import FILMS, Cut, FilmFacts, decode_film, film_facts
+from tarviz.ops.values.payloads import kind_of
 from tarviz.viewers.panel import Frames, Meta, Panel, Video
 
 EXTENSIONS = tuple(ending for ending in FILMS if ending != "ts")  # which is TypeScript, too
-MAGIC = (b"\x1aE\xdf\xa3",)
 _STRIP = 6  # frames shown of a film
 _FIRST = 0.05  # seconds: the first frames of a film that does not say how long it is
 
@@ -20,7 +20,7 @@ _MIME = {"mp4": "video/mp4", "m4v": "video/mp4", "mov": "video/mp4", "webm": "vi
 
 
 def claims(head: bytes) -> bool:
-    return head[4:8] == b"ftyp"
+    return kind_of("", head) == "film"
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
@@ -32,7 +32,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     elif head[:4] == b"\x1aE\xdf\xa3":
         kind = "webm"
     elif last not in _MIME or (last == "avi" and head[:4] == b"RIFF"):
-        kind = last
+        kind = "avi" if head[8:12] == b"AVI " else last
     else:
         raise DataError(f".{meta.ext} does not begin like a film.", code="E_DECODE")
     panel = Panel(

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.lib.recfunctions import structured_to_unstructured
 from numpy.typing import NDArray
 
-from tarviz.ops.values.payloads import decode_payload
-from tarviz.ops.values.volumes import open_dicom
+from tarviz.ops.values.payloads import decode_payload, gunzip
+from tarviz.ops.values.volumes import open_dicom, open_nifti
 from tarviz.viewers.npy import draw, drawn
 from tarviz.viewers.panel import Meta, Panel
 
@@ -36,19 +37,44 @@ class Volume:
 def load(blob: memoryview, ext: str) -> Volume:
     """What a DICOM or NIfTI holds; errors as `decode_payload` has them."""
     if bytes(blob[128:132]) != b"DICM" and not ext.endswith(("dcm", "dicom")):
-        voxels = decode_payload("nii.gz" if bytes(blob[:2]) == b"\x1f\x8b" else "nii", blob)
-        # as radiologists see it: slices along the last axis, front up
-        turned = np.moveaxis(voxels, (2, 1, 0), (-3, -2, -1))[..., ::-1, :] if voxels.ndim > 2 else voxels.T[::-1]
-        return Volume(turned, (), [("x, y, z, …", " × ".join(map(str, voxels.shape)))])
+        return _nifti(gunzip(blob) if bytes(blob[:2]) == b"\x1f\x8b" else blob)
     pixels, about = decode_payload("dcm", blob), open_dicom(blob)
     windows = list(_HOUNSFIELD) if about.get("Modality") == "CT" else []
     centre, width = (float(np.atleast_1d(about.get(name) or 0)[0]) for name in ("WindowCenter", "WindowWidth"))
-    if about.get("PhotometricInterpretation") == "MONOCHROME1":  # high is dark
-        pixels = pixels.max(initial=0) - pixels
+    low, high = (centre - width / 2, centre + width / 2) if width > 0 else (float(pixels.min()), float(pixels.max()))
+    how = about.get("PhotometricInterpretation")
+    if how == "MONOCHROME1":
+        windows.insert(0, f"the file's, high is dark {high:g}…{low:g}")
+    elif how == "PALETTE COLOR":
+        pixels, windows = _looked_up(pixels, about), []
     elif width > 0:
-        windows.insert(0, f"the file's {centre - width / 2:g}…{centre + width / 2:g}")
+        windows.insert(0, f"the file's {low:g}…{high:g}")
     facts = [(name, str(about[name].value)) for name in _FACTS if name in about]
-    return Volume(pixels, tuple(windows), facts, about.get("SamplesPerPixel", 1) == 1)
+    return Volume(pixels, tuple(windows), facts, about.get("SamplesPerPixel", 1) == 1 and how != "PALETTE COLOR")
+
+
+def _looked_up(numbers: NDArray[Any], about: Any) -> NDArray[np.uint8]:
+    """The colours [..., 3] that the file's table has for its numbers."""
+    from pydicom.pixels import apply_color_lut
+
+    colours = apply_color_lut(numbers, about)[..., :3]
+    return np.asarray(colours >> 8 * (colours.itemsize - 1), np.uint8)
+
+
+def _nifti(blob: bytes | memoryview) -> Volume:
+    """Slices from below upwards, front up, the right of the body at the left, as DICOM has them, however the file's axes run."""
+    voxels = decode_payload("nii", blob)
+    from nibabel.orientations import aff2axcodes, apply_orientation, io_orientation
+
+    affine = open_nifti(blob).affine
+    facts = [("x, y, z, …", " × ".join(map(str, voxels.shape))), ("axes run to", ", ".join(str(end) for end in aff2axcodes(affine)))]
+    if voxels.ndim < 3:
+        return Volume(voxels.T[::-1], (), facts)
+    turns = io_orientation(affine)
+    upright = voxels if np.isnan(turns).any() else apply_orientation(voxels, turns)
+    slices = np.moveaxis(upright, (2, 1, 0), (-3, -2, -1))[..., ::-1, ::-1]
+    colours = slices.dtype.names is not None  # of R, G, B as maps of fibres have them
+    return Volume(structured_to_unstructured(slices) if colours else slices, (), facts, not colours)
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:

@@ -105,6 +105,16 @@ class TestValues:
         with pytest.raises(SchemaError, match="field 'cls' holds"):
             features.field_feature("cls", value, types)
 
+    @pytest.mark.parametrize(
+        ("shape", "said", "hint"), [((2, 2, 3), "an image", "put encode(mp4)"), ((4, 2, 2, 3), "more than", "give types")]
+    )
+    def test_the_next_step_for_an_image_is_none_for_a_film(self, shape: Any, said: str, hint: str):
+        with pytest.raises(SchemaError, match=said) as caught:
+            features.field_feature("mp4", np.zeros(shape, np.uint8))
+
+        assert str(caught.value.hint).startswith(hint)
+        assert features.field_feature("mp4", np.zeros(shape, np.uint8), {"mp4": "int64"})
+
     @pytest.mark.parametrize("value", [2**63, np.array([2**63], np.uint64), -(2**63) - 1])
     def test_an_integer_beyond_int64_is_refused(self, value: Any):
         with pytest.raises(DataError, match="does not fit int64"):

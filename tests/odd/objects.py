@@ -224,5 +224,6 @@ def clouds() -> Iterator[Odd]:
     yield Odd("pcd binary", "pcd", pcd("binary", PLACES.tobytes()), places)
     yield Odd("pcd in text", "pcd", pcd("ascii", "\n".join(" ".join(map(str, row)) for row in PLACES.tolist()).encode() + b"\n"), places)
     colours = {name: COLOURS[:, at].astype(np.float32) for at, name in enumerate(("red", "green", "blue"))}
-    yield Odd("xyz", "xyz", saved(np.savetxt, np.hstack([PLACES, COLOURS])), {**places, **colours})
+    doubles = {name: one.astype(np.float64) for name, one in {**places, **colours}.items()}
+    yield Odd("xyz", "xyz", saved(np.savetxt, np.hstack([PLACES, COLOURS])), doubles)
     yield Odd("xyz of a molecule", "xyz", b"2\nwater\nO 0 0 0\nH 0 0 1\n", REFUSED)

@@ -66,7 +66,7 @@ def volumes() -> Iterator[Odd]:
             image = kind((RANDOM.random((3, 4, 5)) * 99).astype(dtype), np.diag([2, 2, 3, 1]), dtype=np.dtype(dtype).newbyteorder("="))
             data = image.to_bytes()
             voxels = np.asanyarray(kind.from_bytes(data).dataobj)
-            value = np.asarray(voxels, np.float32 if voxels.dtype == np.float64 else voxels.dtype.newbyteorder("="))
+            value = np.asarray(voxels, voxels.dtype.newbyteorder("="))
             yield Odd(f"nifti {dtype} in {kind.__name__}", ext, gzip.compress(data) if ext == "nii.gz" else data, value)
     scaled = nibabel.Nifti1Image(np.arange(24, dtype=np.int16).reshape(2, 3, 4), np.eye(4))
     scaled.header.set_slope_inter(0.5, 10)

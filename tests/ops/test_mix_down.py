@@ -35,6 +35,10 @@ class TestMixDown(OpTests):
         with pytest.raises(SchemaError, match="expects sound"):
             self.op.apply(np.zeros(3, np.float32))
 
+    def test_whole_numbers_would_overflow_and_are_refused(self) -> None:
+        with pytest.raises(SchemaError, match="expects sound"):
+            self.op.apply(np.full((3, 2), 30_000, np.int16))
+
     def test_the_dtype_stays(self) -> None:
         assert Feature("float64", (7, 1)) == self.op.infer(Feature("float64", (7, 2)))
         assert np.float64 == self.op.apply(np.zeros((7, 2))).dtype

@@ -148,3 +148,15 @@ def test_of_a_long_sound_the_extremes_of_600_parts_are_shown():
     assert (600, 600) == (len(low), len(high))
     assert ([400], [400]) == (np.flatnonzero(low).tolist(), np.flatnonzero(high).tolist())
     assert -1.0 == min(low)
+
+
+def test_of_a_sound_that_is_drawn_in_part_it_is_said():
+    soundfile = pytest.importorskip("soundfile", reason="soundfile is in the extra `media`")
+    said = []
+    for seconds in (120, 121):
+        out = io.BytesIO()
+        soundfile.write(out, np.zeros(1000 * seconds), 1000, "PCM_16", format="FLAC")
+        panel = viewers.view(out.getvalue(), viewers.Meta("flac"))
+        said.append([block.text for block in panel.blocks if isinstance(block, viewers.Note)])
+
+    assert [[], ["The pictures show the first 120 s; all of it is played."]] == said

@@ -35,6 +35,7 @@ class TestBytes(ViewerTests):
         [
             (b"PK\x03\x04", "a ZIP archive"), (b"\x7fELF", "an ELF program"), (b"#!/bin/sh", "a script"),
             (bytes(257) + b"ustar", "a tar archive"), (bytes(256) + b"ustar", ""), (b"\0\xff", ""),
+            (b"\0\0\0\x18ftypheic", "a HEIC picture, which is not drawn here"),
         ],
     )  # fmt: skip
     def test_what_it_begins_like_is_said(self, head, what):

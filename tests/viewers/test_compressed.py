@@ -39,7 +39,7 @@ class TestCompressed(ViewerTests):
         assert "zstd: 4 characters, 1 line" == self.panel("txt.zst", zstandard.compress(b"text")).summary
 
     def test_a_bomb_is_refused_while_it_unpacks(self):
-        assert self.panel("gz", gzip.compress(bytes(64 << 20))).summary.startswith("E_LIMIT")
+        assert self.panel("gz", gzip.compress(bytes((64 << 20) + 1))).summary.startswith("E_LIMIT")
 
     def test_nothing_is_unpacked_twice(self):
         assert "twice compressed" in self.panel("txt.gz.gz", gzip.compress(gzip.compress(b"text"))).summary
@@ -76,6 +76,5 @@ class TestCompressed(ViewerTests):
 
         assert "Memory usage limit exceeded" in self.panel("txt.xz", bytes(packed)).summary
 
-    def test_what_grows_a_thousand_times_is_refused_from_a_mebibyte_on(self):
-        assert "gzip: 65,536 characters, 1 line (first 64 kB)" == self.panel("txt.gz", gzip.compress(b"x" * (1 << 20))).summary
-        assert self.panel("txt.gz", gzip.compress(b"x" * (3 << 20))).summary.startswith("E_LIMIT")
+    def test_what_is_mostly_empty_is_no_bomb(self):
+        assert "gzip: 65,536 characters, 1 line (first 64 kB)" == self.panel("txt.gz", gzip.compress(b"x" * (3 << 20))).summary

@@ -72,6 +72,24 @@ class TestImage(ViewerTests):
         assert ("EXIF orientation", "6") in self.panel("jpg", blob).facts
         assert (10, 20) == Image.open(io.BytesIO(viewers.tile(blob, Meta("jpg"), 20))).size
 
+    @pytest.mark.parametrize("kind", ["AVIF", "TIFF"])
+    def test_what_becomes_a_png_stands_upright_in_the_pane_too(self, kind):
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        blob = encoded(kind, (40, 20), exif=exif)
+        block = self.panel(kind.lower(), blob).blocks[0]
+
+        assert (20, 40) == Image.open(io.BytesIO(block.data)).size == (block.width, block.height)
+        assert (20, 40) == Image.open(io.BytesIO(viewers.tile(blob, Meta(kind.lower()), 96))).size
+
+    def test_each_page_is_measured_before_it_is_decoded(self, monkeypatch):
+        out = io.BytesIO()
+        Image.new("L", (8, 8)).save(out, "TIFF", save_all=True, append_images=[Image.new("L", (90, 90))])
+        monkeypatch.setattr(image, "MAX_PIXELS", 8000)
+
+        assert viewers.view(out.getvalue(), Meta("tif")).error is None
+        assert "E_IMAGE_TOO_LARGE" == viewers.view(out.getvalue(), Meta("tif", options={"page": 1})).error.code
+
     def test_sixteen_bit_pictures_are_stretched(self):
         out = io.BytesIO()
         Image.fromarray((np.arange(400, dtype=np.uint16) * 100).reshape(20, 20)).save(out, "PNG")

@@ -180,6 +180,12 @@ class TestForms:
     def test_its_numbers_are_summed_up(self, array, facts):
         assert facts == npy.statistics(array)
 
+    def test_of_a_part_it_is_said(self, monkeypatch):
+        monkeypatch.setattr(npy, "_MOST_COUNTED", 2)
+
+        assert ("these are of", "the first 2 numbers of 3") == npy.statistics(np.arange(3))[-1]
+        assert ["min", "max", "mean"] == [name for name, _ in npy.statistics(np.arange(2))]
+
 
 class TestDrawn:
     def test_the_middle_of_what_has_more_axes_is_seen_first(self):

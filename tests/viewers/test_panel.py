@@ -169,20 +169,10 @@ class TestTrees:
         assert '{"a": 1, …}' == node_text(node({"a": 1, "b": 2}, max_nodes=2))
 
 
-@pytest.mark.parametrize(
-    ("size", "packed", "refused"),
-    [
-        (MAX_PREVIEW_BYTES, 1 << 20, False),
-        (MAX_PREVIEW_BYTES + 1, 1 << 20, True),
-        (1 << 20, 1, False),
-        ((1 << 20) + 1, 1, True),
-        (2_000_000, 2000, False),
-        (2_000_001, 2000, True),
-    ],
-)
-def test_what_unpacks_to_too_much_is_refused(size, packed, refused):
+@pytest.mark.parametrize(("size", "refused"), [(MAX_PREVIEW_BYTES, False), (MAX_PREVIEW_BYTES + 1, True)])
+def test_what_unpacks_to_too_much_is_refused(size, refused):
     if not refused:
-        return Meta().check_unpacked(size, packed)
+        return Meta().check_unpacked(size)
     with pytest.raises(LimitError, match=str(size)):
-        Meta().check_unpacked(size, packed)
+        Meta().check_unpacked(size)
     return None

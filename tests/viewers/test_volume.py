@@ -48,16 +48,55 @@ class TestVolume(ViewerTests):
 
     def test_a_nifti_is_seen_front_up(self):
         voxels = np.zeros((8, 9, 10), np.int16)
-        voxels[7, 8, :] = 100  # right and front, of all slices
+        voxels[7, 8, :] = 100  # right and front, of all slices: right lies left, as in a DICOM
         shown = Image.open(io.BytesIO(viewers.tile(gzip.compress(nifti(voxels)), Meta("t1.nii.gz"), 64)))
 
         assert (8, 9) == shown.size
-        assert (7, 0) == tuple(np.argwhere(np.asarray(shown))[0][::-1])
+        assert (0, 0) == tuple(np.argwhere(np.asarray(shown))[0][::-1])
 
-    def test_an_inverted_picture_is_turned_over(self):
+    @pytest.mark.parametrize("axes", ["RAS", "LPS", "LAS", "PIR", "SRA"])
+    def test_however_its_axes_run(self, axes):
+        import nibabel
+
+        orientations = nibabel.orientations
+        voxels = np.zeros((8, 9, 10), np.int16)
+        voxels[7, 8, 5] = 100  # right and front, of the slice in the middle
+        turn = orientations.ornt_transform(orientations.axcodes2ornt("RAS"), orientations.axcodes2ornt(axes))
+        blob = nibabel.Nifti1Image(voxels, np.eye(4)).as_reoriented(turn).to_bytes()
+        panel = self.panel("nii", blob)
+        shown = Image.open(io.BytesIO(viewers.tile(blob, Meta("nii"), 64)))
+
+        assert ("axes run to", ", ".join(axes)) in panel.facts
+        assert (8, 9) == shown.size
+        assert (0, 0) == tuple(np.argwhere(np.asarray(shown))[0][::-1])
+
+    def test_directions_of_fibres_are_colours(self):
+        voxels = np.zeros((8, 9, 10), [("R", "u1"), ("G", "u1"), ("B", "u1")])
+        voxels["R"], voxels["B"] = 200, 50
+        blob = nifti(voxels)
+
+        assert "10 × 9 × 8 × 3 uint8" == self.panel("nii", blob).summary
+        for shown in (viewers.tile(blob, Meta("nii"), 64), self.panel("nii", blob).blocks[0].data):
+            assert [[200, 0, 50]] == np.unique(np.asarray(Image.open(io.BytesIO(shown))).reshape(-1, 3), axis=0).tolist()
+
+    def test_where_high_is_dark_the_values_stay_what_they_are(self):
         blob = dicom(CT, PhotometricInterpretation="MONOCHROME1")
+        panel = self.panel("dcm", blob)
 
         assert np.asarray(Image.open(io.BytesIO(viewers.tile(blob, Meta("dcm"), 64))))[0, 0] == 255
+        assert "240 dark … -160 bright (the file's, high is dark 240…-160, grey)" == panel.blocks[0].label
+        assert np.array_equal(CT.ravel() * 2 - 1024, np.frombuffer(panel.blocks[0].values, "<f4"))
+
+    def test_numbers_of_a_palette_are_shown_in_its_colours(self):
+        tables = {}
+        for name, level in (("Red", 200), ("Green", 100), ("Blue", 50)):
+            tables[f"{name}PaletteColorLookupTableDescriptor"] = [1024, 0, 16]
+            tables[f"{name}PaletteColorLookupTableData"] = np.full(1024, level << 8, "<u2").tobytes()
+        plain = {"RescaleSlope": 1, "RescaleIntercept": 0, "PixelRepresentation": 0}
+        blob = dicom(CT, PhotometricInterpretation="PALETTE COLOR", **plain, **tables)
+
+        for shown in (viewers.tile(blob, Meta("dcm"), 64), self.panel("dcm", blob).blocks[0].data):
+            assert [[200, 100, 50]] == np.unique(np.asarray(Image.open(io.BytesIO(shown))).reshape(-1, 3), axis=0).tolist()
 
     def test_a_plan_without_pixels_is_no_damage(self):
         blob = dicom(CT, Modality="RTSTRUCT", PixelData=None).replace(b"\xe0\x7f\x10\x00", b"\xe0\x7f\x12\x00")

@@ -17,7 +17,8 @@ Columns = dict[str, NDArray[Any]]
 _HEADER = 1 << 16
 _PLY = {"char": "i1", "uchar": "u1", "short": "i2", "ushort": "u2", "int": "i4", "uint": "u4", "float": "f4", "double": "f8"}
 _PLY |= {"int8": "i1", "uint8": "u1", "int16": "i2", "uint16": "u2", "int32": "i4", "uint32": "u4", "float32": "f4", "float64": "f8"}
-_ELEMENT = re.compile(r"^element (\w+) (\d{1,12})\n((?:(?:property|comment) .*\n)*)", re.MULTILINE)
+_ELEMENT = re.compile(r"^element[ \t]+(\w+)[ \t]+(\d{1,12})[ \t]*\n((?:(?:property|comment|obj_info)\b.*\n)*)", re.MULTILINE)
+_PROPERTY = re.compile(r"^property[ \t]+(.+?)[ \t]+(\S+)[ \t]*$", re.MULTILINE)
 _NAMES = ("x", "y", "z", "red", "green", "blue")
 
 
@@ -26,16 +27,20 @@ def decode_ply(data: Buffer) -> Columns:
 
     Source: G. Turk, "The PLY Polygon File Format", 1998.
     """
-    head, end, _ = bytes(data[:_HEADER]).partition(b"end_header")
-    at = len(head) + len(end)
-    at += 2 if bytes(data[at : at + 2]) == b"\r\n" else 1
-    text = head.decode("latin-1").replace("\r\n", "\n")
-    form = re.search(r"^format (ascii|binary_little_endian|binary_big_endian) ", text, re.MULTILINE)
-    if not text.startswith("ply\n") or not end or form is None:
+    end = re.search(rb"^end_header[ \t]*\r?\n", bytes(data[:_HEADER]), re.MULTILINE)
+    text = "" if end is None else bytes(data[: end.start()]).decode("latin-1").replace("\r\n", "\n")
+    form = re.search(r"^format[ \t]+(ascii|binary_little_endian|binary_big_endian)\b", text, re.MULTILINE)
+    if not text.startswith("ply\n") or end is None or form is None:
         raise DataError("this is not a PLY.", code="E_DECODE")
+    at = end.end()
     order = ">" if "big" in form[1] else "<"
     for name, count, lines in _ELEMENT.findall(text):
-        properties = re.findall(r"^property (\w+) (.+)$", lines, re.MULTILINE)
+        properties = _PROPERTY.findall(lines)
+        if form[1] != "ascii" or name == "vertex":
+            for kind, named in properties:
+                if kind not in _PLY:
+                    message = f"its property {named} before the end of the points is a {kind}, which is not read."
+                    raise DataError(message, code="E_DECODE", hint="Write it anew with the element vertex first.")
         if name == "vertex":
             layout = [(str(named), order + _PLY[kind]) for kind, named in properties]
             return _table(data, at, np.dtype(layout), int(count), ascii_=form[1] == "ascii")
@@ -73,13 +78,13 @@ def decode_pcd(data: Buffer) -> Columns:
     columns, at = {}, 0
     for name, kind, shape in layout:  # a column after the other
         part = np.frombuffer(plain, np.dtype((kind, shape)), rows, at)
-        columns[name], at = part, at + part.nbytes
+        columns[name], at = np.array(part), at + part.nbytes
     return columns
 
 
 def decode_xyz(data: Buffer) -> Columns:
     """Lines of three to six numbers, x y z and colours; `E_DECODE` for those of a molecule, whose form has the same name."""
-    rows = np.loadtxt(io.BytesIO(data), np.float32, comments=("#", "//"), ndmin=2)
+    rows = np.loadtxt(io.BytesIO(data), comments=("#", "//"), ndmin=2)  # float64: a surveyor's coordinates have nine digits
     if not 3 <= rows.shape[1] <= len(_NAMES):
         raise DataError(f"it has {rows.shape[1]} columns, which are not x, y, z and colours.", code="E_DECODE")
     return {name: rows[:, at] for at, name in enumerate(_NAMES[: rows.shape[1]])}
@@ -94,7 +99,7 @@ def _table(data: Buffer, at: int, dtype: np.dtype[Any], rows: int, *, ascii_: bo
     else:
         table = np.frombuffer(data, dtype, rows, at)
     table = table.astype(dtype.newbyteorder("="), copy=False)
-    return {name: table[name] for name in dtype.names or ()}
+    return {name: np.array(table[name]) for name in dtype.names or ()}
 
 
 def _lzf(data: bytes, size: int) -> bytes:

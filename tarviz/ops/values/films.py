@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil, floor
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from tarviz.ops.values.av_files import av_file
 FILMS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ogv", "wmv", "flv", "3gp", "ts")
 ANIMATIONS = ("gif", "webp", "apng")
 _AV_TIME_BASE = 1_000_000  # av.time_base
+_TS_DISCONT = 0x200  # av.format.Flags.ts_discont
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +79,7 @@ def decode_film(data: Buffer, cut: Cut, *, least: tuple[int, int] | None = None)
 
 @dataclass(frozen=True, slots=True)
 class FilmFacts:
-    """What a film's header says; `seconds` is None where it does not say how long it is."""
+    """What a film's header says; `seconds` is None where it does not say how long it is, `width` and `height` are those it is shown in."""
 
     width: int
     height: int
@@ -90,7 +92,9 @@ def film_facts(data: Buffer) -> FilmFacts:
     """What the header of a film says. Errors: `E_MISSING_PACKAGE`, `E_DECODE`."""
     with av_file(data, "film") as (file, stream):
         codec = str(stream.codec_context.name)
-        return FilmFacts(stream.width, stream.height, _length(file, stream), float(stream.average_rate or 0), codec)
+        first = next(file.decode(stream), None)  # PyAV tells the turn of frames alone
+        sides = (stream.height, stream.width) if first is not None and _quarters(first) % 2 else (stream.width, stream.height)
+        return FilmFacts(*sides, _length(file, stream), float(stream.average_rate or 0), codec)
 
 
 def _length(file: Any, stream: Any) -> float | None:
@@ -105,7 +109,15 @@ def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
     if not cut.timed:
         return _in_turn(file, stream, cut, first)
     times = cut.times(_length(file, stream) or _measured(file, stream))
-    return _at_times(file, stream, [first + int(Fraction(time).limit_denominator(1_000_000) / stream.time_base) for time in times])
+    return _at_times(file, stream, [first + _ticks(time, stream) for time in times])
+
+
+def _ticks(seconds: float, stream: Any, *, up: bool = False) -> int:
+    """A time in the stream's time base, down to a whole number or up. Half a millisecond is forgiven: Matroska rounds to whole ones, and of
+    30 frames a second has the third at 67."""
+    ticks: Fraction = Fraction(seconds).limit_denominator(1_000_000) / stream.time_base
+    slack: Fraction = min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base)
+    return ceil(ticks - slack) if up else floor(ticks + slack)
 
 
 def _measured(file: Any, stream: Any) -> float:
@@ -124,8 +136,7 @@ def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
     begun = False
     for time in wanted:
         if not begun or _far(stream, held, time):
-            if begun or _key_before(stream, time) is not None:
-                file.seek(time, stream=stream, backward=True)
+            _go_before(file, stream, time)
             frames, held, ahead, begun = file.decode(stream), None, None, True
         while True:
             ahead = next(frames, None) if ahead is None else ahead
@@ -137,6 +148,12 @@ def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
         yield held
 
 
+def _go_before(file: Any, stream: Any, time: int) -> None:
+    """Go to the last key frame before a time, where the file has an index: in others FFmpeg guesses, and frames would be missing."""
+    if _key_before(stream, time) is not None:
+        file.seek(time, stream=stream, backward=True)
+
+
 def _far(stream: Any, held: Any, time: int) -> bool:
     """Whether a key frame lies between the frame that is held and a later time: then going there is less than decoding on."""
     key = _key_before(stream, time)
@@ -144,17 +161,20 @@ def _far(stream: Any, held: Any, time: int) -> bool:
 
 
 def _key_before(stream: Any, time: int) -> int | None:
-    """The decoding time of the last key frame before a time, by the file's index; None for a file without one."""
+    """The decoding time of the last key frame before a time, by the file's index; None for a file without one: MPEG's streams, in which
+    FFmpeg goes to any frame."""
+    if stream.container.format.flags & _TS_DISCONT:
+        return None
     entries = stream.index_entries
     at = entries.search_timestamp(time, backward=True) if len(entries) else -1
     return None if at is None or at < 0 else int(entries[at].timestamp)
 
 
 def _in_turn(file: Any, stream: Any, cut: Cut, first: int) -> Iterator[Any]:
-    start = first + int(Fraction(cut.start).limit_denominator(1_000_000) / stream.time_base)
-    end = None if cut.seconds is None else start + int(Fraction(cut.seconds).limit_denominator(1_000_000) / stream.time_base)
+    start = first + _ticks(cut.start, stream, up=True)
+    end = None if cut.seconds is None else first + _ticks(cut.start + cut.seconds, stream, up=True)
     if cut.start:
-        file.seek(start, stream=stream, backward=True)
+        _go_before(file, stream, start)
     number = 0
     for frame in file.decode(stream):
         if (frame.pts or 0) < start:
@@ -166,10 +186,15 @@ def _in_turn(file: Any, stream: Any, cut: Cut, first: int) -> Iterator[Any]:
         number += 1
 
 
+def _quarters(frame: Any) -> int:
+    """How many quarters a frame is to be turned counterclockwise."""
+    return round((frame.rotation or 0) / 90) % 4
+
+
 def _upright(frame: Any, least: tuple[int, int] | None, colours: Any) -> NDArray[np.uint8]:
     from tarviz.ops.values.pictures import reduction  # loads Pillow, which no list of kinds needs
 
-    quarters = round((frame.rotation or 0) / 90) % 4
+    quarters = _quarters(frame)
     height, width = (frame.width, frame.height) if quarters % 2 else (frame.height, frame.width)
     by = reduction(height, width, least)
     width, height = max(frame.width // by, 1), max(frame.height // by, 1)

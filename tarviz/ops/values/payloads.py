@@ -20,7 +20,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats import npy
+from tarviz.formats import npy, sniff
+from tarviz.formats.compression import RATIO_FLOOR
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
@@ -62,6 +63,9 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"GIF8", "picture"),
     (b"BM", "picture"),
     (b"%PDF-", "picture"),
+    (b"\0\0\0\x0cjP  ", "picture"),  # JPEG 2000, and its stream alone
+    (b"\xffO\xffQ", "picture"),
+    (b"\0\0\0\x0cJXL ", "picture"),
     (b"v/1\x01", "picture"),  # EXR
     (b"PIEH", "picture"),  # Middlebury's FLO
     (b"II*\0", "picture"),
@@ -74,7 +78,7 @@ _MAGIC: tuple[tuple[bytes, Kind], ...] = (
     (b"\x1f\x8b", "gz"),
 )
 _RIFF: dict[bytes, Kind] = {b"WEBP": "picture", b"WAVE": "sound", b"AVI ": "film"}
-_FLOOR = 1 << 20
+_STEP = 1 << 20
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,20}")
 
 
@@ -87,11 +91,12 @@ def kind_of(ext: str, data: Buffer | None = None) -> Kind:
     kind = _KINDS.get(ext.lower().rpartition(".")[2])
     if kind is not None or data is None:
         return kind or "unknown"
-    head = bytes(data[:16])
+    head = bytes(data[:64])
     if head[:4] == b"RIFF":
         return _RIFF.get(head[8:12], "unknown")
     if head[4:8] == b"ftyp":
-        return "picture" if head[8:12] in (b"avif", b"avis") else "film"
+        found = sniff.kind(head)
+        return "picture" if found == "AVIF" else "unknown" if found == "HEIC" else "film"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "unknown")
 
 
@@ -261,13 +266,13 @@ def _read_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
 def gunzip(data: Buffer) -> bytes:
     """The plain bytes of a gzip payload, several gzip members allowed.
 
-    `E_LIMIT` above the `max_member_bytes` and `max_ratio` options; the first MiB is always allowed.
+    `E_LIMIT` above the `max_member_bytes` and `max_ratio` options; the first 64 MiB are always allowed.
     """
     limit, total = _room(len(data)), 0
     parts: list[bytes] = []
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            while part := file.read(_FLOOR):
+            while part := file.read(_STEP):
                 parts.append(part)
                 total += len(part)
                 if total > limit:
@@ -280,7 +285,7 @@ def gunzip(data: Buffer) -> bytes:
 def _room(size: int) -> int:
     """How many bytes `size` compressed bytes may become."""
     allowed = options()
-    return min(allowed.max_member_bytes, max(_FLOOR, size * allowed.max_ratio))
+    return min(allowed.max_member_bytes, max(RATIO_FLOOR, size * allowed.max_ratio))
 
 
 def _bomb(size: int, limit: int) -> LimitError:

@@ -30,13 +30,26 @@ DAMAGE = (
 Room = Callable[[int, int], NDArray[np.uint8]]
 """(height, width) → memory for that many pixels of four bytes."""
 
+_ORIENTATION = 0x0112
+# EXIF 2.32, Orientation: what undoes each turn.
+_BACK = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_90,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_270,
+}
 _BOMBS = (Image.DecompressionBombError, Image.DecompressionBombWarning)
 
 
-def decode_colours(data: Buffer, channels: int, *, orient: bool = False, least: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+def decode_colours(
+    data: Buffer, channels: int, *, orient: bool = False, least: tuple[int, int] | None = None, page: int = 0
+) -> NDArray[np.uint8]:
     """The picture as uint8 [height, width, channels], in memory of its own: `raster.decode_picture` without a dtype says how."""
     if (pixels := _fast(data, channels, orient, least)) is None:
-        pixels = np.array(_loaded(data, channels, orient, least), np.uint8)
+        pixels = np.array(_loaded(data, channels, orient, least, page), np.uint8)
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
@@ -98,21 +111,34 @@ def reduction(height: int, width: int, least: tuple[int, int] | None) -> int:
     return next(by for by in (8, 4, 2, 1) if by == 1 or (least is not None and height // by >= least[0] and width // by >= least[1]))
 
 
-def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None) -> Image.Image:
-    image = open_picture(data)
+def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None, page: int = 0) -> Image.Image:
+    image = open_picture(data, page)
     with decoding(f"the {image.format} picture"):
         if image.format == "JPEG" and (channels == 1 or least is not None):
             by = reduction(image.height, image.width, least)
             # Mode L: the luminance as it is stored, as TensorFlow gives it.
             image.draft("L" if channels == 1 else None, (image.width // by, image.height // by))
-        image.load()
-        if orient:
-            image = ImageOps.exif_transpose(image)
-        return _converted(image, channels)
+        return _converted(loaded(image, orient), channels)
 
 
-def open_picture(data: Buffer) -> Image.Image:
-    """The picture with its header read and its size checked, no pixel decoded yet (a PIL image)."""
+def loaded(image: Image.Image, orient: bool) -> Image.Image:
+    """The picture with its pixels as they lie in the file, or turned as its EXIF tag says.
+
+    Pillow turns a TIFF while it loads it, whoever asked.
+    """
+    tag = image.getexif().get(_ORIENTATION) if orient or image.format == "TIFF" else None
+    image.load()
+    if tag not in _BACK:
+        return image
+    turned = tag != image.getexif().get(_ORIENTATION)
+    return image if turned == orient else ImageOps.exif_transpose(image) if orient else image.transpose(_BACK[tag])
+
+
+def open_picture(data: Buffer, page: int = 0) -> Image.Image:
+    """The picture (a PIL image) or another page of a TIFF, its header read and its size checked, no pixel decoded yet.
+
+    `E_DECODE` for a page that is not there.
+    """
     with decoding("the header of the picture"):
         try:
             image = Image.open(io.BytesIO(data), formats=_FORMATS)
@@ -120,6 +146,12 @@ def open_picture(data: Buffer) -> Image.Image:
             raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
         except UnidentifiedImageError as error:
             raise DataError(f"this is not a picture: {seen(data)}.", code="E_DECODE") from error
+        if page:
+            try:
+                image.seek(page)
+            except EOFError as error:
+                count = getattr(Image.open(io.BytesIO(data), formats=_FORMATS), "n_frames", 1)  # the other may have miscounted by now
+                raise DataError(f"it has no page {page}: there are {count}.", code="E_DECODE", hint="Pages count from 0.") from error
         wide = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}.get(image.mode, len(image.getbands()))
     check_size(image.width, image.height, wide)
     return image

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ImageOps
 
 from tarviz.model.errors import DataError, TarvizError, needed
 from tarviz.model.types import Buffer
-from tarviz.ops.values.pictures import check_size, decode_colours, decoding, open_picture, reason
+from tarviz.ops.values.pictures import check_size, decode_colours, decoding, loaded, open_picture, reason
 
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _JPEG_2000 = (b"\0\0\0\x0cjP  ", b"\xffO\xffQ")
@@ -60,21 +59,22 @@ def decode_picture(
     head = bytes(data[:16])
     is_jpeg = head[:2] == b"\xff\xd8"
     plain = channels != 0 and dtype in (None, "uint8")
-    if not page and (plain or (is_jpeg and jpeg_frame(data) == USUAL_JPEG)) and not is_beyond_pillow(data):
+    ours = head[:4] in _TIFF if page else not is_beyond_pillow(data)
+    if ours and (plain or (is_jpeg and jpeg_frame(data) == USUAL_JPEG)):
         try:
-            return in_dtype(decode_colours(data, channels, orient=orient, least=least), dtype)
+            return in_dtype(decode_colours(data, channels, orient=orient, least=least, page=page), dtype)
         except DataError as error:
-            raise _beyond_colours(data, error) from error.__cause__
+            raise _beyond_colours(data, error, page) from error.__cause__
     pixels = in_channels(read_raster(data, page=page, colours=channels != 0, orient=orient), channels)
     return _high_byte(pixels) if plain else in_dtype(pixels, dtype)
 
 
-def _beyond_colours(data: Buffer, error: DataError) -> DataError:
+def _beyond_colours(data: Buffer, error: DataError, page: int) -> DataError:
     """The same error, or where the picture is whole and holds more than colours of 8 bits one that says how to have that."""
     if error.code != "E_DECODE" or error.hint or not bytes(data[:16]).startswith((*_TIFF, *_JPEG_2000, b"\xff\xd8")):
         return error
     try:
-        pixels = read_raster(data)
+        pixels = read_raster(data, page=page)
     except TarvizError:
         return error
     held = f"{pixels.dtype} in {pixels.shape[2]} band{'s' if pixels.shape[2] > 1 else ''}"
@@ -122,7 +122,7 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
             return _by_imagecodecs(codec, data)
     if head[:2] == b"\xff\xd8" and (frame := jpeg_frame(data)) != USUAL_JPEG:
         return _by_imagecodecs(frame[0], data)
-    return _by_pillow(data, colours, orient)
+    return _by_pillow(data, 0, colours, orient)
 
 
 def is_beyond_pillow(data: Buffer) -> bool:
@@ -172,14 +172,18 @@ def in_dtype(pixels: NDArray[Any], dtype: str | None) -> NDArray[Any]:
         if low < limits.min or high > limits.max:
             hint = f"Ask for dtype={pixels.dtype}, which is what it holds."
             raise DataError(f"it holds numbers from {low} to {high}, which are not {wanted}.", code="E_DECODE", hint=hint)
-    return pixels.astype(wanted)
+    with np.errstate(over="ignore"):
+        made = pixels.astype(wanted)
+    if wanted.kind == "f" and np.isinf(made).any() and not np.isinf(pixels).any():
+        message = f"it holds numbers from {pixels.min()} to {pixels.max()}, which are not {wanted}."
+        raise DataError(message, code="E_DECODE", hint="A wider dtype holds them.")
+    return made
 
 
-def _by_pillow(data: Buffer, colours: bool, orient: bool) -> NDArray[Any]:
-    image = open_picture(data)
+def _by_pillow(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
+    image = open_picture(data, page)
     with decoding(f"the {image.format} picture"):
-        image.load()
-        turned = ImageOps.exif_transpose(image) if orient else image
+        turned = loaded(image, orient)
         if turned.mode in ("P", "PA") and colours:
             turned = turned.convert("RGBA" if turned.mode == "PA" or "transparency" in turned.info else "RGB")
         elif turned.mode == "1":
@@ -198,8 +202,8 @@ def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
         one = file.pages[page]
         height, width, bands = one.imagelength, one.imagewidth, one.samplesperpixel
         check_size(width, height, bands * (one.dtype.itemsize if one.dtype is not None else 1))
-        if one.photometric in _CONVERTED and one.bitspersample == 8 and not page:
-            return _by_pillow(data, colours, orient)
+        if one.photometric in _CONVERTED and one.bitspersample == 8:
+            return _by_pillow(data, page, colours, orient)
         if one.imagedepth > 1:
             raise DataError(f"it is a volume of {one.imagedepth} layers, not a picture.", code="E_DECODE", hint="Read it with Func.")
         pixels = np.array(one.asarray()).reshape((bands, height, width) if one.planarconfig == 2 else (height, width, bands))

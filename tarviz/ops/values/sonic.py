@@ -18,7 +18,7 @@ from tarviz.ops.base import Draw, FieldOp, feature_of
 @dataclass(frozen=True, slots=True)
 class SoundOp(FieldOp):
     """An op on sound [samples, channels]. Its sample rate is the field `EXT.rate`, which `decode` makes; `rate` says it where there is none
-    (a waveform of an npy, say)."""
+    (a waveform of an npy, say). int16 becomes −1 … 1, as `decode` makes it of a WAV."""
 
     rate: int | None = field(default=None, kw_only=True)
 
@@ -59,7 +59,8 @@ class SoundOp(FieldOp):
 
     def _samples(self, value: Any) -> NDArray[Any]:
         self.check_sound(feature_of(value))
-        return np.asarray(value, np.float32)
+        samples = np.asarray(value, np.float32)
+        return samples / 32768 if value.dtype == np.int16 else samples
 
     def _rate(self, there: Mapping[str, Any], ext: str) -> int:
         known = there.get(f"{ext}.rate")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ SOUNDS = (
 )  # fmt: skip
 MOST_RATE = 768_000
 _AV_TIME_BASE = 1_000_000  # av.time_base
+_UNKNOWN = 2**63 - 1  # frames of a FLAC that was written into a pipe, in libsndfile's words
+_ENDLESS = 0x7FFF_0000  # bytes: of what goes into a pipe FFmpeg says 0xffffffff, SoX 0x7ffff024
 _QUIETEST = 1e-10  # librosa.power_to_db, `amin`
 
 
@@ -63,17 +65,31 @@ def _by_soundfile(data: Buffer, start: float, seconds: float | None) -> Heard | 
         return None
     try:
         with soundfile.SoundFile(io.BytesIO(data)) as file:
+            if file.frames == _UNKNOWN:
+                return None
             first = min(round(start * file.samplerate), file.frames)
             count = file.frames - first if seconds is None else min(round(seconds * file.samplerate), file.frames - first)
             _check_size(count, file.channels)
+            _check_whole(data)
+            lead = min(first, file.samplerate) if file.format == "MP3" else 0  # its frames need some before them: libsndfile reads none
             if first:
-                file.seek(first)
-            samples = file.read(count, dtype="float32", always_2d=True)
-            return Heard(samples, file.samplerate, file.frames / file.samplerate, f"{file.format} {file.subtype}".lower())
+                file.seek(first - lead)
+            samples = file.read(lead + count, dtype="float32", always_2d=True)[lead:]
+            whole = file.frames if len(samples) == count else first + len(samples)  # an MP3 that was cut says how long it was
+            return Heard(samples, file.samplerate, whole / file.samplerate, f"{file.format} {file.subtype}".lower())
     except (soundfile.LibsndfileError, RuntimeError, ValueError) as error:
-        if isinstance(error, LimitError):
+        if isinstance(error, DataError):
             raise
         return None
+
+
+def _check_whole(data: Buffer) -> None:
+    """`E_DECODE` for a WAV or an AIFF that is shorter than it says. What was written into a pipe says 0 or as much as there can be; some
+    count the eight bytes before the size, too."""
+    order: Literal["little", "big"] = "little" if bytes(data[:4]) == b"RIFF" else "big"
+    said = int.from_bytes(data[4:8], order) if bytes(data[:4]) in (b"RIFF", b"RIFX", b"FORM") else 0
+    if len(data) + 1 < said < _ENDLESS:
+        raise DataError(f"the sound is cut short: {said + 8} bytes are said, {len(data)} are there.", code="E_DECODE")
 
 
 def _by_av(data: Buffer, start: float, seconds: float | None) -> Heard:
@@ -91,8 +107,10 @@ def _frames(file: Any, stream: Any, start: float, seconds: float | None, rate: i
 
     first = round(start * rate)
     last = None if seconds is None else first + round(seconds * rate)
-    if start > 1:
-        file.seek(int((start - 0.5) * av.time_base), backward=True)
+    begins = 0.0
+    if start > 1:  # the clock of a file need not begin at 0: hours before, where it was cut out of a broadcast
+        begins = next((float(frame.time or 0) for frame in file.decode(stream)), 0.0)
+        file.seek(int((start - 0.5 + begins) / stream.time_base), stream=stream, backward=True)
     plain = av.AudioResampler(format="fltp")
     parts: list[NDArray[np.float32]] = []
     at: int | None = None
@@ -100,7 +118,7 @@ def _frames(file: Any, stream: Any, start: float, seconds: float | None, rate: i
     for frame in file.decode(stream):
         for piece in plain.resample(frame):
             if at is None:
-                at = round(float(piece.time or 0) * rate) if start > 1 else 0
+                at = round((float(piece.time or 0) - begins) * rate) if start > 1 else 0
             values = piece.to_ndarray()
             begin, end = max(first - at, 0), values.shape[1] if last is None else min(values.shape[1], last - at)
             at += values.shape[1]

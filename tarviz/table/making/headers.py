@@ -99,21 +99,22 @@ def sound(data: bytes, size: int) -> Found:
     if data[:4] == b"fLaC" and len(data) >= 26:
         packed = int.from_bytes(data[18:26], "big")
         rate, samples = packed >> 44, packed & ((1 << 36) - 1)
-        return (samples / rate, float(rate)) if rate else None
+        if samples or not rate:  # what was written into a pipe does not say how many there are
+            return (samples / rate, float(rate)) if rate else None
     if len(data) < size:
         return size
     return _film(data)
 
 
 def _wav(data: bytes, size: int) -> Found:
-    at, rate, width = 12, 0, 0
+    at, rate, speed = 12, 0, 0
     while at + 8 <= len(data):
         name, length = data[at : at + 4], int.from_bytes(data[at + 4 : at + 8], "little")
         if name == b"fmt " and at + 24 <= len(data):
-            rate, width = int.from_bytes(data[at + 12 : at + 16], "little"), int.from_bytes(data[at + 20 : at + 22], "little")
+            rate, speed = (int.from_bytes(data[at + begin : at + begin + 4], "little") for begin in (12, 16))  # speed: bytes a second
         elif name == b"data":
             length = min(length, size - at - 8)
-            return (length / width / rate, float(rate)) if rate and width else None
+            return (length / speed, float(rate)) if rate and speed else None
         at += 8 + length + (length & 1)
     return at + 24 if at + 24 <= size else None
 

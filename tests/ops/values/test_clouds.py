@@ -46,11 +46,27 @@ class TestPly:
         assert ["x", "y", "z", "red", "green", "blue"] == list(found)
         assert np.array_equal(PLACES, np.stack([found[name] for name in "xyz"], axis=1))
         assert np.array_equal(COLOURS[:, 1], found["green"])
+        assert all(one.flags.writeable and one.flags.c_contiguous for one in found.values())
 
     def test_elements_before_the_corners_are_passed_over(self):
         blob = ply("binary_little_endian", before="element camera 2\nproperty float f\nproperty uchar n", head=bytes(10))
 
         assert np.array_equal(PLACES[:, 0], decode_ply(blob)["x"])
+
+    @pytest.mark.parametrize(("old", "new"), [("\n", " \n"), (" ", "  "), (" ", "\t"), ("comment made here", "comment no end_header yet")])
+    def test_its_header_is_read_by_words(self, old, new):
+        head, _, body = ply("ascii").decode().partition("end_header\n")
+        found = decode_ply((head.replace(old, new).replace("ply \n", "ply\n") + "end_header\n" + body).encode())
+
+        assert ["x", "y", "z", "red", "green", "blue"] == list(found)
+        assert np.array_equal(PLACES[:, 2], found["z"])
+
+    def test_lists_before_the_points_are_named(self):
+        blob = ply("binary_little_endian", before="element face 1\nproperty list uchar int vertex_indices")
+        with pytest.raises(DataError, match="its property vertex_indices before the end of the points is a list uchar int") as caught:
+            decode_payload("ply", blob)
+
+        assert "vertex first" in caught.value.hint
 
     @pytest.mark.parametrize(
         "blob",
@@ -92,6 +108,7 @@ class TestPcd:
 
 def test_lines_of_numbers_are_points_and_those_of_a_molecule_are_not():
     assert ["x", "y", "z"] == list(decode_xyz(b"# x y z\n0 1 2\n3 4 5\n"))
+    assert 4_500_000.34 == decode_xyz(b"500000.12 4500000.34 7\n")["y"][0]
     with pytest.raises(DataError):
         decode_payload("xyz", b"2\nwater\nO 0 0 0\nH 0 0 1\n")
 

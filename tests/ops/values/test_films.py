@@ -25,7 +25,7 @@ FORMS = {"mp4": "libx264", "webm": "libvpx", "matroska": "libx264", "avi": "mpeg
 def film(form: str = "mp4", frames: int = 50, rate: int = 10, size: tuple[int, int] = (48, 64), live: str = "0") -> bytes:
     file = io.BytesIO()
     with av.open(file, "w", format=form, options={"live": "1"} if live == "1" else {}) as out:
-        stream = out.add_stream(FORMS.get(form, "libx264"), rate=rate)
+        stream = out.add_stream(FORMS.get(form, "mpeg2video" if form == "mpeg" else "libx264"), rate=rate)
         stream.height, stream.width = size
         stream.pix_fmt, stream.gop_size = "yuv420p", 12
         for at in range(frames):
@@ -69,6 +69,15 @@ class TestFrames:
 
 
 class TestParts:
+    @pytest.mark.parametrize("form", ["mp4", "mov", "matroska", "webm", "avi", "mpegts", "mpeg"])
+    def test_no_frame_of_it_is_missing(self, form: str) -> None:
+        data = film(form, 40, 25)
+        whole, times = decoded(data)
+
+        for start in (0.2, 0.49, 1.0, 1.31):
+            expected = whole[[at for at, time in enumerate(times) if start - 1e-3 <= time < start + 0.2 - 1e-3]]
+            np.testing.assert_array_equal(expected, decode_film(data, Cut(start=start, seconds=0.2)))
+
     @settings(max_examples=30, deadline=None)
     @given(st.floats(0, 4), st.floats(0.2, 3), st.integers(1, 9))
     def test_a_part_has_the_frames_that_are_on_the_screen_then(self, start: float, seconds: float, count: int) -> None:
@@ -171,6 +180,18 @@ class TestCut:
 
 
 class TestOddFilms:
+    @pytest.mark.parametrize("rate", [24, 30, 60])
+    @pytest.mark.parametrize("form", ["matroska", "webm", "mp4"])
+    def test_each_frame_comes_once_where_as_many_a_second_are_asked_for(self, form: str, rate: int) -> None:
+        """Matroska's times are whole milliseconds, no frame's begin of these."""
+        data = film(form, 20, rate)
+        whole, _ = decoded(data)
+
+        np.testing.assert_array_equal(whole, decode_film(data, Cut(fps=rate, seconds=20 / rate)))
+        np.testing.assert_array_equal(whole[::2], decode_film(data, Cut(fps=rate / 2, seconds=20 / rate)))
+        for at in range(20):
+            np.testing.assert_array_equal(whole[at : at + 2], decode_film(data, Cut(start=at / rate, seconds=2 / rate)))
+
     def test_one_that_does_not_say_how_long_it_is_is_counted(self) -> None:
         data = film("matroska", 20, live="1")
         whole, _ = decoded(data)
@@ -199,6 +220,7 @@ class TestOddFilms:
         expected = np.rot90(decoded(film(frames=3))[0], -clockwise, axes=(1, 2))
 
         np.testing.assert_array_equal(expected, decode_film(bytes(data), WHOLE))
+        assert expected.shape[1:3] == ((facts := film_facts(bytes(data))).height, facts.width)
         assert (3, *(side // 2 for side in expected.shape[1:3]), 3) == decode_film(bytes(data), WHOLE, least=(24, 24)).shape
 
     def test_a_rate_that_nobody_says_is_none(self) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 
 from tarviz.model.errors import DataError, LimitError
 from tarviz.ops.values import pictures
@@ -100,6 +100,33 @@ class TestTiff:
             np.testing.assert_array_equal(page, decode_picture(data, channels=1, page=number)[:, :, 0])
         with pytest.raises(DataError, match="no page 4: there are 4"):
             decode_picture(data, page=4)
+
+    @pytest.mark.parametrize(("mode", "packed"), [("1", "group4"), ("CMYK", None), ("YCbCr", None), ("P", None), ("RGB", "jpeg")])
+    def test_a_page_is_read_as_the_first_one_is(self, mode: str, packed: str | None) -> None:
+        pixels = RANDOM.integers(0, 256, (24, 32, {"CMYK": 4, "1": 1, "P": 1}.get(mode, 3)), np.uint8)
+        page = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels, "L" if mode in ("1", "P") else mode).convert(mode)
+        data = saved(page, "TIFF", save_all=True, append_images=[page], compression=packed)
+
+        for options in ({}, {"channels": 1}, {"channels": 0}, {"channels": 0, "dtype": "int32"}):
+            np.testing.assert_array_equal(decode_picture(data, **options), decode_picture(data, page=1, **options))
+
+    def test_a_page_where_white_is_zero_is_read_so(self) -> None:
+        pages = np.stack([RANDOM.integers(0, 256, (9, 8), np.uint8)] * 2)
+        data = tiff(pages, photometric="miniswhite")
+
+        for page in (0, 1):
+            np.testing.assert_array_equal(255 - pages[page], decode_picture(data, channels=1, page=page)[:, :, 0])
+
+    @pytest.mark.parametrize("turn", range(1, 9))
+    def test_it_is_turned_where_that_is_asked_for_alone(self, turn: int) -> None:
+        pixels = RANDOM.integers(0, 256, (6, 9, 3), np.uint8)
+        data = tiff(pixels, photometric="rgb", extratags=[(274, "H", 1, turn)])
+
+        for channels in (0, 3):
+            np.testing.assert_array_equal(pixels, decode_picture(data, channels=channels))
+            np.testing.assert_array_equal(
+                ImageOps.exif_transpose(Image.open(io.BytesIO(data))), decode_picture(data, channels=channels, orient=True)
+            )
 
     @pytest.mark.parametrize(("shape", "dtype"), [((16, 24, 13), "uint16"), ((16, 24), "float64")])
     def test_what_is_no_colour_is_not_called_damaged_and_says_how_it_is_read(self, shape: tuple[int, ...], dtype: str) -> None:
@@ -306,9 +333,9 @@ class TestColours:
         data = tiff(pages, photometric="minisblack")
 
         np.testing.assert_array_equal(pages[1] >> 8, decode_picture(data, page=1, channels=1)[:, :, 0])
-        with pytest.raises(DataError, match="it holds float32, which are no colours of 8 bits") as caught:
+        with pytest.raises(DataError, match="which are no colours of 8 bits") as caught:
             decode_picture(tiff(np.ones((2, 4, 6), np.float32), photometric="minisblack"), page=1)
-        assert "dtype=float32 keeps them." == caught.value.hint
+        assert "decode(…, dtype=float32) keeps them." == caught.value.hint
 
     def test_a_volume_is_no_picture(self) -> None:
         data = tiff(np.zeros((16, 16, 16), np.uint8), volumetric=True, tile=(16, 16, 16), photometric="minisblack")
@@ -346,6 +373,10 @@ class TestBands:
             with pytest.raises(DataError, match=f"it holds numbers from {number} to {number}, which are not int8"):
                 in_dtype(np.array([[[number]]], np.int16), "int8")
         assert (0, 3, 1) == in_dtype(np.zeros((0, 3, 1), np.float32), "uint8").shape
+        assert 65504 == in_dtype(np.full((1, 1, 1), 65504, np.uint16), "float16").max()
+        assert np.isinf(in_dtype(np.full((1, 1, 1), np.inf), "float32")).all()
+        with pytest.raises(DataError, match="it holds numbers from 65535 to 65535, which are not float16"):
+            in_dtype(np.full((1, 1, 1), 65535, np.uint16), "float16")
 
 
 class TestFrames:

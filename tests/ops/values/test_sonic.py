@@ -34,3 +34,9 @@ def test_a_schema_without_a_rate_is_refused_before_a_byte_is_read() -> None:
 def test_a_rate_that_is_none_is_refused(rate: Any) -> None:
     with pytest.raises(ChainError, match="rate as a whole number from 1 on"):
         Clip("wav", rate=rate)
+
+
+def test_sound_of_16_bits_is_what_a_wav_of_them_is() -> None:
+    samples = np.array([[-32768], [0], [16384]], np.int16)
+
+    assert [[-1], [0], [0.5]] == Clip("npy", 0.003, rate=1000).run({"__key__": "a", "npy": samples})["npy"].tolist()

@@ -82,6 +82,44 @@ class TestSamples:
             whole[begin : begin + round(seconds * 8000)], decode_sound(data, start=start, seconds=seconds).samples
         )
 
+    @pytest.mark.parametrize("rate", [48_000, 16_000])
+    def test_so_is_one_of_an_mp3(self, rate: int) -> None:
+        """A frame of an MP3 may lie in those before it (ISO/IEC 11172-3, main_data_begin), above all where there is little to hear."""
+        data = sound("MP3", None, rate, 0.4 * np.sin(np.arange(4 * rate) / 20))
+        whole = decode_sound(data).samples
+
+        for begin in (100, rate // 3, 2 * rate + 7, 3 * rate):
+            found = decode_sound(data, start=begin / rate, seconds=0.5).samples
+            np.testing.assert_allclose(whole[begin : begin + rate // 2], found, atol=1e-6)
+
+    def test_what_was_written_into_a_pipe_is_read_to_its_end(self) -> None:
+        flac, wav = bytearray(sound("FLAC", "PCM_16")), bytearray(sound("WAV", "PCM_16"))
+        flac[21], flac[22:26] = flac[21] & 0xF0, bytes(4)
+        at = wav.index(b"data") + 4
+        wav[4:8] = wav[at : at + 4] = b"\xff" * 4
+
+        for form, data in (("FLAC", bytes(flac)), ("WAV", bytes(wav))):
+            whole, found = decode_sound(sound(form, "PCM_16")), decode_sound(data)
+            np.testing.assert_array_equal(whole.samples, found.samples)
+            np.testing.assert_array_equal(whole.samples[4000:8000], decode_sound(data, start=0.5, seconds=0.5).samples)
+            assert 1.5 == found.length
+
+    @pytest.mark.parametrize("form", ["WAV", "FLAC", "AIFF"])
+    def test_one_that_is_cut_short_is_an_error(self, form: str) -> None:
+        data = sound(form, None, 8000)
+
+        for share in (0.3, 0.6, 0.95):
+            with pytest.raises(DataError, match="E_DECODE"):
+                decode_sound(data[: int(share * len(data))])
+
+    def test_an_mp3_that_was_cut_is_as_long_as_it_is_now(self) -> None:
+        """Tools that cut them leave the count of frames in the first one."""
+        data = sound("MP3", None, 8000)
+        found = decode_sound(data[: len(data) // 2])
+
+        assert len(found.samples) < 7000
+        assert found.length == len(found.samples) / 8000
+
     def test_a_part_by_av_is_that_part_too(self) -> None:
         data = film_sound("aac", "ipod")
         whole = decode_sound(data).samples
@@ -181,6 +219,29 @@ class TestLimits:
         assert [12_000, 4000, 0, 1] == [
             len(decode_sound(data, start=start, seconds=seconds).samples) for start, seconds in ((0, 9), (1, None), (3, 1), (1.499875, 1))
         ]
+
+    @pytest.mark.parametrize(
+        ("codec", "form"), [("mp2", "mpegts"), ("mp2", "mpeg"), ("aac", "mpegts"), ("aac", "matroska"), ("aac", "mp4")]
+    )
+    def test_times_begin_where_the_sound_does(self, codec: str, form: str) -> None:
+        """MPEG-TS and MPEG-PS begin at a second or more, by their own clock."""
+        av = pytest.importorskip("av", reason="the extra `media`")
+        file = io.BytesIO()
+        with av.open(file, "w", format=form) as out:
+            stream = out.add_stream(codec, rate=16_000, layout="mono")
+            loud = np.sin(np.arange(64_000) / 5) * np.linspace(0.1, 0.9, 64_000)
+            frame = av.AudioFrame.from_ndarray(loud.astype(np.float32)[None], format="fltp", layout="mono")
+            frame.rate = 16_000
+            own = av.AudioResampler(stream.codec_context.format, "mono", 16_000, frame_size=stream.codec_context.frame_size)
+            for piece in (*own.resample(frame), *own.resample(None)):
+                out.mux(stream.encode(piece))
+            out.mux(stream.encode())
+        whole = decode_sound(file.getvalue()).samples
+
+        for start in (0.5, 1.5, 2.25, 3.0):
+            begin = round(start * 16_000)
+            found = decode_sound(file.getvalue(), start=start, seconds=0.5).samples
+            np.testing.assert_allclose(whole[begin : begin + 8000], found, atol=0.02)
 
     def test_a_part_far_into_a_film_is_that_part(self) -> None:
         """The place that is sought lies before it."""

@@ -92,7 +92,7 @@ WRITERS: dict[str, Callable[[], tuple[bytes, Any]]] = {
     "arrow": _arrow,
     "ply": lambda: (ply("binary_little_endian"), {name: ROWS[name] for name in ROWS.dtype.names}),
     "pcd": lambda: (pcd("binary", PLACES.tobytes()), dict(zip("xyz", PLACES.T, strict=True))),
-    "xyz": lambda: (b"1 2 3\n", {name: np.float32([at]) for at, name in enumerate("xyz", 1)}),
+    "xyz": lambda: (b"1 2 3\n", {name: np.float64([at]) for at, name in enumerate("xyz", 1)}),
     "dicom": _dicom,
     "nifti": _nifti,
 }

@@ -97,6 +97,8 @@ def test_a_flac_says_its_samples_and_another_sound_is_read_whole():
 
     assert (2.0, 44_100.0) == sound(b"fLaC" + bytes(14) + info, 500)
     assert sound(b"fLaC" + bytes(22), 500) is None
+    unknown = b"fLaC" + bytes(14) + (44_100 << 44 | 1 << 41 | 15 << 36).to_bytes(8, "big")  # written into a pipe
+    assert 500 == sound(unknown, 500)
     assert 500 == sound(b"ID3 something", 500)
     assert sound(b"ID3 something", 13) is None
 
@@ -156,3 +158,14 @@ def test_a_wave_file_and_an_avi_are_both_riff_and_read_each_in_its_way():
     assert (0.5, 8000.0) == sound(out.getvalue(), len(out.getvalue()))
     assert b"RIFF" == film.getvalue()[:4]
     assert pytest.approx((2.0, 10.0)) == sound(film.getvalue(), len(film.getvalue()))
+
+
+@pytest.mark.parametrize("subtype", ["PCM_24", "FLOAT", "ULAW", "IMA_ADPCM", "MS_ADPCM", "GSM610", "G721_32"])
+def test_a_wave_file_is_as_long_as_it_sounds_however_it_is_packed(subtype):
+    soundfile = pytest.importorskip("soundfile", reason="soundfile writes them: pip install 'tarviz[media]'")
+    out = io.BytesIO()
+    soundfile.write(out, np.zeros(24_000), 8000, subtype, format="WAV")
+    seconds, rate = read("sound", out.getvalue())
+
+    assert 8000 == rate
+    assert 3 == pytest.approx(seconds, rel=0.02)
