@@ -14,7 +14,21 @@ from PIL import Image
 
 from tarviz.model.errors import ChainError, SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops import CenterCrop, Chain, Clip, Decode, Encode, FieldOp, Flip, Keep, LogMel, RandomClip, Resize, Spectrogram
+from tarviz.ops import (
+    CenterCrop,
+    Chain,
+    Clip,
+    Convert,
+    Decode,
+    Encode,
+    FieldOp,
+    Flip,
+    Keep,
+    LogMel,
+    RandomClip,
+    Resize,
+    Spectrogram,
+)
 from tarviz.ops.base import feature_of, missing, names_of, unpack
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
@@ -165,6 +179,20 @@ class TestForeignOps:
 
         assert not made["jpg"].any()
         assert (False, True) == (op.lowers, kind(*op.arguments()[0]).lowers)
+
+    @pytest.mark.parametrize(
+        ("op", "eager", "graph"),
+        [
+            (Decode("jpg"), "apply", "apply_tf"),
+            (Convert("jpg", "float32"), "apply", "apply_tf"),
+            (Keep("jpg"), "apply_record", "apply_tf_record"),
+        ],
+    )
+    def test_one_that_changes_what_ours_does_outside_of_a_graph_needs_a_graph_of_its_own(self, op: Any, eager: str, graph: str) -> None:
+        outside = type("Odd", (type(op),), {"__slots__": (), eager: lambda self, value, draw=None: value})
+        both = type("Odd", (outside,), {"__slots__": (), graph: lambda self, value, draw=None: value})
+
+        assert (True, False, True) == tuple(kind(*op.arguments()[0], **op.arguments()[1]).lowers for kind in (type(op), outside, both))
 
 
 WHOLE = "a whole number from 1 on"

@@ -32,7 +32,11 @@ def controlled(blob: memoryview, meta: viewers.Meta) -> viewers.Panel:
         ("MAGIC", (b"",), "test_it_is_chosen_for_what_it_shows_and_for_nothing_else"),
         ("EXTENSIONS", "ab", "test_it_is_chosen_for_its_extensions"),
         ("EXTENSIONS", (".cls",), "test_it_is_chosen_for_its_extensions"),
-        ("view", lambda blob, meta: viewers.Panel("3", facts=[("n", b"3")]), "test_the_message_is_plain_json_and_refers_to_its_buffers"),
+        (
+            "view",
+            lambda blob, meta: viewers.Panel("3", facts=[("n", b"3")] if blob == b"3" else []),
+            "test_the_message_is_plain_json_and_refers_to_its_buffers",
+        ),
         ("view", controlled, "test_its_controls_can_be_set"),
     ],
 )
