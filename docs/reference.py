@@ -45,7 +45,7 @@ def pages() -> dict[str, Page]:
         "samples": Page("Sample shards", (("tarviz.samples", "digits photos zoo write_shard"),)),
         "config": Page("Options", (("tarviz.model.config", "Options options parse_size"),)),
         "errors": Page("Errors", (("tarviz.model.errors", ""),)),
-        "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink Store"))),
+        "stores": Page("Stores", (("tarviz.stores", "of expand join"), ("tarviz.stores.base", "Stat Stream Sink OneSink Store"))),
         "formats": Page(
             "Formats and outputs",
             (("tarviz.formats.example", ""), ("tarviz.formats.tfrecord", ""), ("tarviz.outputs.names", ""), ("tarviz.outputs.outputs", "")),
@@ -59,7 +59,7 @@ def pages() -> dict[str, Page]:
                 ("tarviz.widgets.bench.controller", "BenchRun"),
             ),
         ),
-        "testing": Page("For your own tests", (("tarviz.testing.faults", ""), ("tarviz.testing.stores", ""), ("tarviz.testing.ops", ""))),
+        "testing": Page("For your own tests", tuple((f"tarviz.testing.{name}", "") for name in ("faults", "ops", "stores", "viewers"))),
     }
 
 

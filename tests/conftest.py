@@ -128,6 +128,7 @@ def _own_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]
             patch.delenv(name)
         home = tmp_path_factory.getbasetemp()
         patch.setenv("TARVIZ_CONFIG", str(home / "no-config.toml"))
+        (home / "no-config.toml").touch()
         patch.setenv("XDG_CACHE_HOME", str(home / "cache"))
         patch.setenv("XDG_DATA_HOME", str(home / "data"))
         yield

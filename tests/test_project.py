@@ -268,7 +268,7 @@ from tarviz import cli
 assert cli.main({argv!r}) == 0
 print("LOADED", *sorted(set(sys.modules) - before))
 """
-        environment = {**os.environ, "TARVIZ_CACHE_DIR": str(tmp_path)}
+        environment = {**os.environ, "TARVIZ_CACHE_DIR": str(tmp_path), "TARVIZ_CONFIG": "", "XDG_CONFIG_HOME": str(tmp_path)}
         done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
         new = done.stdout.rpartition("LOADED")[2].split()
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,9 +116,9 @@ def load_verb(argv: Sequence[str]) -> click.Command:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line and return its exit code: 0 clean, 1 with warnings or skips, 2 failed, 130 interrupted."""
-    if instruction := os.environ.get("_TARVIZ_COMPLETE"):
-        return shell_complete(group, {}, "tarviz", "_TARVIZ_COMPLETE", instruction)
     try:
+        if instruction := os.environ.get("_TARVIZ_COMPLETE"):
+            return shell_complete(group, {}, "tarviz", "_TARVIZ_COMPLETE", instruction)
         _run((sys.argv[1:] if argv is None else argv) or ["--help"], Door())
         sys.stdout.flush()
         return 0
@@ -135,8 +136,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return BROKEN_PIPE
     except TarvizError as error:
-        if error.hint:
-            error.hint = in_shell_words(error.hint, load_verb(sys.argv[1:] if argv is None else argv).params)
+        with suppress(TarvizError):  # the verb may be what cannot be imported
+            error.hint = in_shell_words(error.hint or "", load_verb(sys.argv[1:] if argv is None else argv).params)
         _complain(str(error))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -116,13 +116,17 @@ def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] =
 
 
 def _named(shards: URLs) -> list[str]:
-    """The shards that are meant; a name that stands for nothing any more is taken as it is."""
+    """The shards that are meant; a name that stands for nothing any more is taken as it is, one that is no name of a shard refused."""
     found: list[str] = []
     for url in [shards] if isinstance(shards, str | PathLike) else shards:
         try:
             found += stores.expand(url)
         except TarvizError:
-            found.append(fspath(url))
+            name = fspath(url)
+            if set("./").isdisjoint(name):
+                hint = f"An action comes first: tarviz cache clear a.tar. What is there no more is written ./{name}."
+                raise UsageError(f"{name!r} is no shard, and none of the actions {', '.join(ACTIONS)}.", hint=hint) from None
+            found.append(name)
     return found
 
 

@@ -55,13 +55,13 @@ def format_size(size: int | float) -> str:
 
 def _seconds(value: Any) -> float:
     number = float(value)
-    if not 0 < number < 1e9:
+    if isinstance(value, bool) or not 0 < number < 1e9:
         raise ValueError
     return number
 
 
 def _count(value: Any) -> int:
-    if int(value) != float(value) or int(value) < 0:
+    if isinstance(value, bool) or int(value) != float(value) or int(value) < 0:
         raise ValueError
     return int(value)
 
@@ -178,7 +178,7 @@ class OptionKeywords(TypedDict, total=False):
 
     cache_dir: str | os.PathLike[str] | None
     cache_size: int | float | str | None
-    cache_days: float | None
+    cache_days: int | None
     data_dir: str | os.PathLike[str] | None
     tags: str | None
     block_size: int | float | str | None
@@ -224,6 +224,9 @@ def _read_file(path: Path, mtime: int, size: int) -> dict[str, Any]:
 
     try:
         content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        hint = "There may be options in it: make it readable, or move it away."
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", hint=hint) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}.") from error
     return {name: _convert(name, value, str(path)) for name, value in content.items()}
@@ -234,9 +237,11 @@ def _from_files() -> list[tuple[str, Mapping[str, Any]]]:
     for path in files():
         try:
             stat = path.stat()
-            found.append((str(path), _read_file(path.absolute(), stat.st_mtime_ns, stat.st_size)))
-        except OSError:
-            continue  # absent or unreadable: the next one, or the defaults
+        except OSError as error:
+            if not os.environ.get("TARVIZ_CONFIG"):
+                continue  # absent, or in a folder of somebody else
+            raise UsageError(f"TARVIZ_CONFIG names {path}: {error.strerror}.", hint="Name a file that is there, or unset it.") from error
+        found.append((str(path), _read_file(path.absolute(), stat.st_mtime_ns, stat.st_size)))
     return found
 
 
@@ -250,8 +255,8 @@ def sources() -> dict[str, tuple[Any, str]]:
         variable = f"TARVIZ_{name.upper()}"
         if name in within:
             result[name] = within[name], "with"
-        elif os.environ.get(variable):
-            result[name] = _convert(name, os.environ[variable], variable), variable
+        elif (text := os.environ.get(variable)) or (text is not None and getattr(default, name) == ""):
+            result[name] = _convert(name, text, variable), variable
         else:
             places = ((content[name], path) for path, content in read if name in content)
             result[name] = next(places, (getattr(default, name), "default"))

@@ -16,13 +16,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tarviz.model import config
-from tarviz.model.errors import TarvizWarning, UsageError
+from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 
-@cache
 def names(folder: str) -> tuple[str, ...]:
     """The plugins of a folder, sorted: `names("ops")`."""
     return tuple(sorted({*_own(folder), *_foreign(folder)}))
@@ -36,15 +35,24 @@ def _own(folder: str) -> frozenset[str]:
     return frozenset(name for name in found if not name.startswith("_") and name not in support)
 
 
-@cache
 def _foreign(folder: str) -> dict[str, EntryPoint]:
-    """Plugins of other packages by name. One that takes the name of our own, or of an earlier one, is warned of and left out,
-    unless the option `override` names it."""
+    """Plugins of other packages by name."""
+    return _chosen(folder, config.options().override) if _installed(folder) else {}
+
+
+@cache
+def _installed(folder: str) -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
+    return tuple(entry_points(group=f"tarviz.{folder}"))
+
+
+@cache
+def _chosen(folder: str, override: str) -> dict[str, EntryPoint]:
+    """One that takes the name of our own, or of an earlier one, is warned of and left out, unless `override` names it."""
     chosen: dict[str, EntryPoint] = {}
-    for point in entry_points(group=f"tarviz.{folder}"):
-        wanted = _overridden(folder, point.name)
+    for point in _installed(folder):
+        wanted = f"{folder}.{point.name}" in override.split(",")
         taken = "tarviz itself" if point.name in _own(folder) else _package(chosen[point.name]) if point.name in chosen else ""
         if taken and not wanted:
             warnings.warn(
@@ -62,11 +70,6 @@ def _package(point: EntryPoint) -> str:
     return f"the package {point.dist.name}" if point.dist else "another package"
 
 
-def _overridden(folder: str, name: str) -> bool:
-    """Whether a plugin of another package is wanted in the place of ours."""
-    return f"{folder}.{name}" in config.options().override.split(",")
-
-
 def is_foreign(folder: str, name: str) -> bool:
     """Whether a plugin comes from another package."""
     return name in _foreign(folder)
@@ -82,13 +85,25 @@ def is_known(folder: str, name: str) -> bool:
 
 
 def load(folder: str, name: str) -> ModuleType | Any:
-    """The module of one plugin, imported now. `UsageError` names what exists when there is none of that name."""
-    if name in _own(folder) and not (_overridden(folder, name) and name in _foreign(folder)):
+    """The module of one plugin, imported now. `UsageError` names what exists when there is none of that name, and the package whose
+    plugin cannot be imported."""
+    override = config.options().override
+    if name in _own(folder) and not (f"{folder}.{name}" in override.split(",") and name in _foreign(folder)):
         return importlib.import_module(f"tarviz.{folder}.{name}")
     if name in _foreign(folder):
-        return _foreign(folder)[name].load()
+        return _imported(folder, _foreign(folder)[name])
     import difflib
 
     close = difflib.get_close_matches(name, names(folder), 1, cutoff=0.5)
     meant = f"Did you mean {close[0]!r}? " if close else ""
     raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{meant}There are: {', '.join(names(folder))}.")
+
+
+def _imported(folder: str, point: EntryPoint) -> Any:
+    try:
+        return point.load()
+    except TarvizError:
+        raise
+    except Exception as error:  # the code of another package raises anything while it is imported
+        what = f"{folder}.{point.name} of {_package(point)} cannot be imported ({type(error).__name__}: {error})."
+        raise UsageError(what, hint="Upgrade that package, or uninstall it.") from error

@@ -78,6 +78,12 @@ def another_name(ext: str, there: Iterable[str]) -> str | None:
     return f'Where a picture has several endings name all of them: "{";".join((*asked, *same))}".' if same else None
 
 
+@cache
+def in_graph(kind: type[Op], eager: str = "apply", graph: str = "apply_tf") -> bool:
+    """Whether a class of ops says what it does inside a TensorFlow graph; one that changes only what it does outside of it does not."""
+    return next((graph in vars(each) for each in kind.__mro__ if {eager, graph} & vars(each).keys()), False)
+
+
 def feature_of(value: Any) -> Feature:
     """The feature that a value is an example of.
 
@@ -242,7 +248,7 @@ class FieldOp(Op):
 
     @property
     def lowers(self) -> bool:
-        return hasattr(type(self), "apply_tf")
+        return in_graph(type(self))
 
     @property
     def steps(self) -> tuple[Op, ...]:
@@ -311,7 +317,7 @@ class RecordOp(Op):
 
     @property
     def lowers(self) -> bool:
-        return hasattr(type(self), "apply_tf_record")
+        return in_graph(type(self), "apply_record", "apply_tf_record")
 
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         return self.apply_record(dict(record))

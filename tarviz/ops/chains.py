@@ -243,9 +243,9 @@ def class_of(name: str) -> type[Op]:
     if inspect.isclass(found) and issubclass(found, Op):
         return found
     for value in vars(found).values():
-        if inspect.isclass(value) and issubclass(value, Op) and value.__module__ == found.__name__:
+        if inspect.isclass(value) and issubclass(value, Op) and getattr(value, "name", None) == name:
             return value
-    raise ChainError(f"{found.__name__} holds no op.")
+    raise ChainError(f"{found.__name__} holds no op of the name {name!r}.", hint="The name is what its class has as `name`.")
 
 
 def _op(call: Call, text: str) -> Op:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Buffer, Feature, Schema
-from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.base import Draw, FieldOp, in_graph
 from tarviz.ops.convert import dtype_name
 from tarviz.ops.values.films import ANIMATIONS, WHOLE, Cut
 from tarviz.ops.values.images import pair
@@ -126,7 +126,7 @@ class Decode(FieldOp):
 
     @property
     def lowers(self) -> bool:
-        if kind_of(self.exts[0]) == "gz" or self.orient or self.least is not None or self.page:
+        if not in_graph(type(self)) or kind_of(self.exts[0]) == "gz" or self.orient or self.least is not None or self.page:
             return False
         return (self.kind == "class" and self.dtype in (None, *_GRAPH_CLASSES)) or (
             self.kind == "picture" and self.channels in (1, 3) and self.dtype in (None, "uint8")

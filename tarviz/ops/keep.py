@@ -26,7 +26,7 @@ class Keep(PatternOp):
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
         if any(map(_is_pattern, self.exts)):
-            return wanted and wanted | {ext for ext in self.exts if not _is_pattern(ext)}
+            return None if wanted is None else wanted | {ext for ext in self.exts if not _is_pattern(ext)}
         return frozenset(self.exts)
 
 

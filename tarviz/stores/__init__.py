@@ -1,8 +1,8 @@
 """Stores: where bytes are. One file per URL scheme, named like the scheme.
 
-A file here provides `store() -> Store`: an object with the six operations of `base.Store`. It is made once
+A file here provides `store() -> Store`: an object with the operations of `base.Store`, most easily by deriving from it. It is made once
 in a process and shared by threads, so it holds settings and connections, never the state of one read. It
-must pickle (workers get it), work in a forked child, and keep four promises that `tarviz.testing.StoreTests`
+must pickle (workers get it), work in a forked child, and keep four promises that `tarviz.testing.stores.StoreTests`
 checks in about 25 lines of subclass:
 
 - a stream gives every byte once and in order, or an error: never fewer bytes without one;
@@ -72,8 +72,12 @@ def of(url: str | PathLike[str]) -> Store:
     return found
 
 
-@cache
 def _store(scheme: str) -> Store:
+    return _made(scheme, options().override)
+
+
+@cache
+def _made(scheme: str, override: str) -> Store:
     name = ALIASES.get(scheme, scheme)
     if not plugins.is_known("stores", name):
         import difflib

@@ -176,7 +176,8 @@ class Store(Protocol):
     """Reads, lists and writes the objects of one URL scheme. Threads may share it; it pickles.
 
     `lists`: the store can list a folder. `writes`: it can create and delete. `selects`: braces of a template
-    pick among the objects a listing shows, instead of naming objects that all must exist.
+    pick among the objects a listing shows, instead of naming objects that all must exist. One that sets `remote` too has what is
+    read of it kept on this machine, where the option `shard_cache` asks for that.
     """
 
     lists: ClassVar[bool] = True

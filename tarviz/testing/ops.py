@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable
 from copy import deepcopy
+from itertools import zip_longest
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,7 +21,8 @@ _SIZES = ((7, 5), (32, 48), (61, 40))
 
 
 def noise(feature: Feature, seed: int = 0, sizes: tuple[tuple[int, int], ...] = _SIZES) -> list[Any]:
-    """Example values of a feature: arrays of smooth noise, None in its shape replaced by each of `sizes`; numbers for `()`.
+    """Example values of a feature of numbers: arrays of smooth noise, None in its shape replaced by each of `sizes` (3 from the third axis
+    on); numbers for `()`.
 
     Integers fill the range of their dtype, floats 0…1.
     """
@@ -33,10 +35,12 @@ def noise(feature: Feature, seed: int = 0, sizes: tuple[tuple[int, int], ...] = 
     if not feature.shape:
         return [scaled(random.random(()))[()] for _ in sizes]
     values = []
-    for height, width in sizes:
-        channels = feature.shape[2] or 3
-        coarse = random.random((-(-height // 8), -(-width // 8), channels))
-        smooth = np.kron(coarse, np.ones((8, 8, 1)))[:height, :width]
+    for size in sizes:
+        shape = [at if known is None else known for known, at in zip_longest(feature.shape, size[: len(feature.shape)], fillvalue=3)]
+        coarse = random.random([-(-length // 8) for length in shape[:2]] + shape[2:])
+        for axis in range(len(shape[:2])):
+            coarse = coarse.repeat(8, axis)
+        smooth = coarse[tuple(map(slice, shape))]
         values.append(scaled(smooth * 0.7 + random.random(smooth.shape) * 0.3))
     return values
 
@@ -103,6 +107,21 @@ class OpTests:
                     np.testing.assert_array_equal(value, record[name])
                 else:
                     assert repr(value) == repr(record[name])
+
+    def test_the_same_value_and_numbers_give_the_same(self) -> None:
+        assert self.records()
+        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+            result = self.op.run(record, drawn)
+
+            assert record.keys() & PLACES <= result.keys()
+            np.testing.assert_equal(self.op.run(record, drawn), result)
+
+    def test_it_needs_what_it_says(self) -> None:
+        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+            for name, value in self.op.run(record, drawn).items():
+                needed = self.op.needs(frozenset({name}) - {*PLACES})
+                read = {each: value for each, value in record.items() if needed is None or each in needed or each in PLACES}
+                np.testing.assert_equal(self.op.run(read, drawn)[name], value)
 
     def test_infer_predicts_dtype_and_shape(self) -> None:
         if not self.op.typed:

@@ -17,6 +17,7 @@ from typing import ClassVar
 import pytest
 
 from tarviz import viewers
+from tarviz.model import plugins
 from tarviz.model.errors import TarvizError
 from tarviz.viewers import Meta, Panel
 
@@ -35,6 +36,28 @@ class ViewerTests:
     def test_it_is_chosen_for_its_extensions(self) -> None:
         for ext in viewers.kinds()[self.viewer]:
             assert self.viewer == viewers.choose(ext)
+        assert not viewers.kinds()[self.viewer] or any(self.viewer == viewers.choose(ext) for ext in self.good)
+
+    def test_it_is_chosen_for_what_it_shows_and_for_nothing_else(self) -> None:
+        module = plugins.load("viewers", self.viewer)
+        magic, claims = getattr(module, "MAGIC", ()), getattr(module, "claims", lambda head: False)
+
+        assert any(self.viewer == viewers.choose(ext, blob) for ext, blob in self.good.items())
+        assert not isinstance(magic, bytes)
+        assert all(magic)
+        for blob in self.good.values():
+            for head in (blob[:4096], *(blob[:at] for at in range(0, 64, 3))):
+                claims(head)
+        assert not any(map(claims, (b"", b"\0", b"\xff" * 4096)))
+
+    def test_its_controls_can_be_set(self) -> None:
+        for ext, blob in self.good.items():
+            for control in self.panel(ext, blob).controls:
+                values = control.choices or range(control.high + 1)
+                for value in (values[0], values[-1]):
+                    chosen = [value] if control.name == "slice" else value
+                    panel = viewers.view(blob, Meta(ext, options={control.name: chosen}), as_=self.viewer)
+                    assert panel.error is None, (ext, control.name, value)
 
     def test_good_payloads_have_a_summary_and_blocks(self) -> None:
         for ext, blob in self.good.items():
@@ -42,11 +65,12 @@ class ViewerTests:
 
             assert self.viewer == panel.viewer
             assert panel.summary
+            assert panel.blocks
             assert "\n" not in panel.summary
             assert panel.error is None
 
     def test_the_message_is_plain_json_and_refers_to_its_buffers(self) -> None:
-        for ext, blob in {**self.good, **self.bad}.items():
+        for ext, blob in [*self.good.items(), *self.bad.items()]:
             message, buffers = self.panel(ext, blob).to_message()
 
             text = json.dumps(message, allow_nan=False)
@@ -54,7 +78,7 @@ class ViewerTests:
             assert text.encode("utf-8")
 
     def test_text_of_a_panel_prints_safely(self) -> None:
-        for ext, blob in {**self.good, **self.bad}.items():
+        for ext, blob in [*self.good.items(), *self.bad.items()]:
             assert all(letter.isprintable() or letter == "\n" for letter in str(self.panel(ext, blob)))
 
     def test_bad_payloads_are_refused_with_a_code(self) -> None:

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 from tarviz.model import config, plugins
-from tarviz.model.errors import DataError, TarvizError, TarvizWarning, safe
+from tarviz.model.errors import DataError, TarvizError, TarvizWarning, UsageError, safe
 from tarviz.viewers.panel import Hex, Meta, Note, Panel
 
 log = logging.getLogger(__name__)
@@ -20,22 +20,27 @@ _FALLBACK = "bytes"
 _NO_DAMAGE = ("E_NOT_SHOWN", "E_MISSING_PACKAGE")  # whole, as far as can be told, and of a form that no viewer here draws
 
 
-@cache
 def _modules() -> dict[str, ModuleType | Any]:
+    return _loaded(config.options().override)
+
+
+@cache
+def _loaded(override: str) -> dict[str, ModuleType | Any]:
+    """The viewers by name, where the option `override` is this."""
     found: dict[str, ModuleType | Any] = {}
     for name in plugins.names("viewers"):
         try:
             found[name] = plugins.load("viewers", name)
-        except ImportError as error:
+        except (ImportError, UsageError) as error:
             log.warning("viewer %s cannot be loaded: %s", name, error)
     return found
 
 
 @cache
-def _by_extension() -> dict[str, str]:
+def _by_extension(override: str) -> dict[str, str]:
     """Extension → the viewer that shows it. Where two claim one, the first by name has it, and the other is warned of; a viewer that
     the option `override` names comes before all others."""
-    wanted = [name.removeprefix("viewers.") for name in config.options().override.split(",") if name.startswith("viewers.")]
+    wanted = [name.removeprefix("viewers.") for name in override.split(",") if name.startswith("viewers.")]
     found: dict[str, str] = {}
     for name in sorted(_modules(), key=lambda name: (name not in wanted, plugins.is_foreign("viewers", name), name)):
         for ext in getattr(_modules()[name], "EXTENSIONS", ()):
@@ -64,17 +69,18 @@ def choose(ext: str, head: bytes | memoryview = b"", *, as_: str | None = None) 
         plugins.load("viewers", as_)
         return as_
     parts = ext.lower().rsplit(".", 2)
-    known = _by_extension().get(".".join(parts[-2:])) or _by_extension().get(parts[-1])
-    return known or _by_magic(bytes(head[:4096]))
+    owners = _by_extension(config.options().override)
+    return owners.get(".".join(parts[-2:])) or owners.get(parts[-1]) or _by_magic(bytes(head[:4096]))
 
 
 def _by_magic(head: bytes) -> str:
     for name, module in _modules().items():
-        if head.startswith(tuple(getattr(module, "MAGIC", ()))):
-            return name
-        claims: Callable[[bytes], bool] | None = getattr(module, "claims", None)
-        if claims is not None and claims(head):
-            return name
+        claims: Callable[[bytes], bool] = getattr(module, "claims", lambda head: False)
+        try:
+            if head.startswith(tuple(getattr(module, "MAGIC", ()))) or claims(head):
+                return name
+        except Exception as error:  # noqa: BLE001 - the rim, as in `view`: one viewer that cannot tell hides no payload from the others
+            log.warning("viewer %s cannot tell what it shows: %s: %s", name, type(error).__name__, error)
     return "text" if head and _is_text(head) else _FALLBACK
 
 
@@ -94,12 +100,12 @@ def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Pan
     blob = memoryview(blob)
     name = choose(meta.ext, blob[:4096], as_=as_)
     try:
-        panel: Panel = _modules()[name].view(blob, meta)
+        panel: Panel = replace(_modules()[name].view(blob, meta), viewer=name)
     except TarvizError as error:
-        panel = _refused(error, blob)
+        panel = _refused(name, error, blob)
     except Exception as error:  # noqa: BLE001 - the rim: decoders and plugins raise anything on hostile bytes
-        panel = _refused(_decode_error(meta.ext, error), blob)
-    return replace(panel, viewer=name)
+        panel = _refused(name, _decode_error(meta.ext, error), blob)
+    return panel
 
 
 def refusal(blob: bytes | memoryview, meta: Meta) -> TarvizError | None:
@@ -114,11 +120,12 @@ def _decode_error(ext: str, error: BaseException) -> DataError:
     return DataError(f".{ext} cannot be decoded ({text}).", code="E_DECODE")
 
 
-def _refused(error: TarvizError, blob: memoryview) -> Panel:
+def _refused(viewer: str, error: TarvizError, blob: memoryview) -> Panel:
     return Panel(
         f"{error.code}: {error.message}",
         [Note(f"{error.code}: {error.message} {error.hint or ''}".rstrip(), "warn" if error.code in _NO_DAMAGE else "bad"), Hex()],
         [("size", f"{len(blob):,} bytes")],
+        viewer=viewer,
         error=error,
     )
 

@@ -138,6 +138,20 @@ class TestDoors:
 
         assert "plain,config" in done.stdout
 
+    @pytest.mark.parametrize("argv", [["ls", "a.tar"], []])
+    def test_a_file_of_options_with_an_unknown_one_is_one_line_at_tab_too(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argv: list[str]
+    ):
+        (tmp_path / "config.toml").write_text("blocksize = 1\n")
+        monkeypatch.setenv("TARVIZ_CONFIG", str(tmp_path / "config.toml"))
+        if not argv:
+            monkeypatch.setenv("_TARVIZ_COMPLETE", "bash_complete")
+            monkeypatch.setenv("COMP_WORDS", "tarviz ls ")
+            monkeypatch.setenv("COMP_CWORD", "2")
+
+        assert 2 == cli.main(argv)
+        assert capsys.readouterr().err.startswith(f"tarviz: E_USAGE: {tmp_path}/config.toml sets 'blocksize', which is not an option.")
+
     def test_invoke_raises_what_main_would_print(self):
         with pytest.raises(click.UsageError, match="no verb"):
             cli.invoke(["confg"])

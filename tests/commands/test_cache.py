@@ -124,6 +124,12 @@ def test_an_action_that_is_none_is_refused():
         tarviz.cache(action="purge")
 
 
+@pytest.mark.parametrize("words", [["purge"], ["clean", "a.tar"], ["a.tar", "clear"]])
+def test_a_word_that_is_no_shard_is_refused(words, capsys):
+    assert 2 == cli.main(["cache", *words])
+    assert "none of the actions list, prune, clear" in capsys.readouterr().err
+
+
 def test_the_whole_listing(tmp_path, monkeypatch):
     now = time.time()
     holding = functools.partial(Holding, folder=Path("cache"))

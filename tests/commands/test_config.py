@@ -22,10 +22,14 @@ def test_names_the_source_of_every_option(monkeypatch: pytest.MonkeyPatch, capsy
     assert "default" == options["max_ratio"]["from"]
 
 
-def test_shows_the_files_that_were_looked_at(capsys: pytest.CaptureFixture[str]):
+def test_shows_the_files_that_were_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.delenv("TARVIZ_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    Path("tarviz.toml").touch()
     cli.main(["config"])
 
-    assert "no-config.toml  (not there)" in capsys.readouterr().out
+    assert capsys.readouterr().out.endswith(f"\n  tarviz.toml\n  {tmp_path}/tarviz/config.toml  (not there)\n")
 
 
 def test_what_is_hidden_is_not_shown(monkeypatch: pytest.MonkeyPatch):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
@@ -94,8 +96,8 @@ class TestOptions:
         ("option", "good", "bad"),
         [
             ("block_size", {4096: 4096, "4KiB": 4096, 1 << 30: 1 << 30}, [4095, (1 << 30) + 1]),
-            ("stall_timeout", {0.001: 0.001, "999999999": 999_999_999.0}, [0, 1e9, -1]),
-            ("workers", {"2": 2, 3.0: 3}, [1.5, -1, "x"]),
+            ("stall_timeout", {0.001: 0.001, "999999999": 999_999_999.0}, [0, 1e9, -1, True]),
+            ("workers", {"2": 2, 3.0: 3}, [1.5, -1, "x", True]),
             ("progress", {True: "on", False: "off", "1": "on", "0": "off", "auto": "auto", "on": "on", "off": "off"}, ["yes", 2]),
             (
                 "override",
@@ -114,6 +116,25 @@ class TestOptions:
     def test_an_unknown_argument_is_refused(self):
         with pytest.raises(UsageError, match="not an option"):
             config.options(blocksize=None)
+
+    def test_a_file_that_is_named_and_not_there_is_an_error(self, file: Path):
+        with pytest.raises(UsageError, match=r"TARVIZ_CONFIG names .*config\.toml: No such file"):
+            config.options()
+
+    def test_a_file_that_cannot_be_read_is_an_error(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.delenv("TARVIZ_CONFIG")
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "tarviz.toml").mkdir()
+
+        with pytest.raises(UsageError, match=r"tarviz\.toml cannot be read: Is a directory"):
+            config.options()
+
+    def test_an_empty_text_wins_over_a_file(self, file: Path, monkeypatch: pytest.MonkeyPatch):
+        file.write_text('tags = "a.jsonl"\nworkers = 3\n')
+        monkeypatch.setenv("TARVIZ_TAGS", "")
+        monkeypatch.setenv("TARVIZ_WORKERS", "")  # no number: as if it were not set
+
+        assert (("", "TARVIZ_TAGS"), 3) == (config.sources()["tags"], config.options().workers)
 
     def test_a_broken_file_is_named(self, file: Path):
         file.write_text("workers = ")
@@ -230,6 +251,15 @@ class TestWith:
             assert [4, 4] == list(engines.each("local", _Workers(), [1, 2], jobs=2))
             with config.options(workers=5, max_ratio=7):
                 assert {"TARVIZ_WORKERS": "5", "TARVIZ_MAX_RATIO": "7"}.items() <= config.environment().items()
+
+    def test_a_text_that_is_emptied_is_empty_in_processes_too(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        (tmp_path / "config.toml").write_text('tags = "a.jsonl"\n')
+        monkeypatch.setenv("TARVIZ_CONFIG", str(tmp_path / "config.toml"))
+        with config.options(tags=""):
+            code = "from tarviz.model import config; print(repr(config.options().tags))"
+            said = subprocess.run([sys.executable, "-c", code], env=config.environment(), capture_output=True, text=True, check=True)
+
+        assert "''\n" == said.stdout
 
 
 class _Workers:

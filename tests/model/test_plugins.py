@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,60 @@ def test_a_taken_name_wins_when_it_is_asked_for(tmp_path: Path):
     assert "their_text\n" == run(tmp_path, code, TARVIZ_OVERRIDE="viewers.text")
 
 
+def test_a_taken_name_is_asked_for_and_let_go_while_the_process_runs(tmp_path: Path):
+    package(
+        tmp_path,
+        {"ops": {"resize": "theirs:Resize"}, "viewers": {"text": "theirs"}, "stores": {"memory": "theirs"}},
+        {"theirs": f"from tarviz.ops.flip import Flip\n{VIEWER}class Resize(Flip): ...\ndef store(): return 'theirs'\n"},
+    )
+    code = (
+        "import tarviz; from tarviz import ops, stores, viewers\n"
+        "def ours(): return [ops.Resize.__module__, viewers.choose('odd'), type(stores.of('memory://a')).__name__]\n"
+        "print(ours())\n"
+        "with tarviz.options(override='ops.resize,viewers.text,stores.memory'): print(ours())\n"
+        "print(ours())"
+    )
+
+    said = [line for line in run(tmp_path, code).splitlines() if line.startswith("[")]
+
+    ours = "['tarviz.ops.resize', 'bytes', 'MemoryStore']"
+    assert [ours, "['theirs', 'text', 'str']", ours] == said
+
+
+def test_of_several_ops_in_a_module_the_one_of_the_name_is_taken(tmp_path: Path):
+    one = "class {0}(Base): name = '{1}'\n"
+    module = "from tarviz.ops import Keep\nclass Base(Keep): ...\n" + one.format("One", "one") + one.format("Two", "two")
+    package(tmp_path, {"ops": {"two": "several", "one": "several", "three": "several"}}, {"several": module})
+    code = (
+        "from tarviz import ops; from tarviz.ops import parse_chain; from tarviz.model.errors import ChainError\n"
+        "print(ops.One.__name__, *(type(op).__name__ for op in parse_chain('two(jpg)|one(jpg)')))\n"
+        "try: ops.Three\n"
+        "except ChainError as error: print(error)"
+    )
+
+    said = run(tmp_path, code).splitlines()
+
+    assert "One Two One" in said
+    assert any(line.startswith("E_CHAIN: several holds no op of the name 'three'.") for line in said)
+
+
+@pytest.mark.parametrize("broken", ["import no_such_package", "1 / 0", "EXTENSIONS = ('png',)"])
+def test_one_that_cannot_be_imported_is_named_and_hides_no_other(tmp_path: Path, broken: str):
+    package(tmp_path, {"viewers": {"odd": "odd:it"}, "ops": {"odd": "odd:it"}}, {"odd": broken})
+    code = (
+        "from tarviz import viewers; from tarviz.ops import parse_chain; from tarviz.model.errors import UsageError\n"
+        "print(viewers.choose('png'))\n"
+        "try: parse_chain('odd(jpg)')\n"
+        "except UsageError as error: print(error)"
+    )
+
+    said = run(tmp_path, code)
+
+    assert "image" in said.splitlines()
+    assert "viewer odd cannot be loaded" in said
+    assert "E_USAGE: ops.odd of the package stranger cannot be imported (" in said
+
+
 def test_a_taken_extension_stays_with_its_owner_and_is_warned_of(tmp_path: Path):
     package(tmp_path, {"viewers": {"csv": "their_csv"}}, {"their_csv": VIEWER})
     code = "from tarviz.viewers import choose; print(choose('csv'), choose('odd'))"
@@ -91,3 +147,19 @@ def test_a_verb_of_another_package_is_found_beside_the_packages_of_ours(tmp_path
 def test_an_unknown_name_says_what_there_is():
     with pytest.raises(UsageError, match=r"(?s)nothing named 'resise'.*Did you mean 'resize'"):
         plugins.load("ops", "resise")
+
+
+@pytest.mark.matrix
+def test_the_package_of_the_documents_works_as_it_stands(tmp_path: Path):
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    page = page[page.index("## Ops, viewers, stores and verbs of your own") :]
+    points = tomllib.loads(re.findall(r"```toml\n(.*?)```", page, re.DOTALL)[0])["project"]["entry-points"]
+    package(tmp_path, {"ops": {"gamma": points["tarviz.ops"]["gamma"]}}, {})
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "tests").mkdir()
+    for name, text in re.findall(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL):
+        (tmp_path / name).write_text(text)
+    options = ["-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path), str(tmp_path / "tests")]
+
+    assert " passed" in run(tmp_path, f"import pytest, sys; sys.exit(pytest.main({options}))", TF_CPP_MIN_LOG_LEVEL="3")
+    assert {f"tarviz.{folder}" for folder in ("ops", "viewers", "stores", "commands")} == points.keys()

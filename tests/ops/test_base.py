@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +10,25 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tarviz.model.errors import ChainError, SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops import Chain, Clip, Decode, Encode, FieldOp, Flip, Keep, LogMel, RandomClip, Resize, Spectrogram
+from tarviz.ops import (
+    CenterCrop,
+    Chain,
+    Clip,
+    Convert,
+    Decode,
+    Encode,
+    FieldOp,
+    Flip,
+    Keep,
+    LogMel,
+    RandomClip,
+    Resize,
+    Spectrogram,
+)
 from tarviz.ops.base import feature_of, missing, names_of, unpack
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
@@ -143,6 +159,40 @@ class TestForeignOps:
             Chain(Broken("png")).run({"__key__": "k", "__shard__": "s", "png": 1})
 
         assert "k" == caught.value.key
+
+    @pytest.mark.parametrize("text", ["decode(jpg)|{}", "decode(jpg)|resize(jpg, 6)|{}", "decode(jpg)|{}|resize(jpg, 6)"])
+    @pytest.mark.parametrize("kind", [Resize, Flip, CenterCrop])
+    def test_one_derived_from_ours_does_what_it_says_wherever_it_stands(self, text: str, kind: type[Any]) -> None:
+        class Dark(kind):  # type: ignore[misc]
+            """Black, of the same size."""
+
+            __slots__ = ()
+
+            def apply(self, value: Any, draw: Any = None) -> Any:
+                return value * 0
+
+        before, after = text.split("{}")
+        op = Dark("jpg", "horizontal" if kind is Flip else 4)
+        picture = io.BytesIO()
+        Image.new("RGB", (8, 8), (90, 120, 200)).save(picture, "JPEG")
+        made = Chain.of([part for part in (before.strip("|"), op, after.strip("|")) if part]).run({"jpg": picture.getvalue()})
+
+        assert not made["jpg"].any()
+        assert (False, True) == (op.lowers, kind(*op.arguments()[0]).lowers)
+
+    @pytest.mark.parametrize(
+        ("op", "eager", "graph"),
+        [
+            (Decode("jpg"), "apply", "apply_tf"),
+            (Convert("jpg", "float32"), "apply", "apply_tf"),
+            (Keep("jpg"), "apply_record", "apply_tf_record"),
+        ],
+    )
+    def test_one_that_changes_what_ours_does_outside_of_a_graph_needs_a_graph_of_its_own(self, op: Any, eager: str, graph: str) -> None:
+        outside = type("Odd", (type(op),), {"__slots__": (), eager: lambda self, value, draw=None: value})
+        both = type("Odd", (outside,), {"__slots__": (), graph: lambda self, value, draw=None: value})
+
+        assert (True, False, True) == tuple(kind(*op.arguments()[0], **op.arguments()[1]).lowers for kind in (type(op), outside, both))
 
 
 WHOLE = "a whole number from 1 on"

@@ -403,7 +403,6 @@ class TestIndex:
         assert list(first.keys()) == list(stream.index(path).keys())
         monkeypatch.undo()
 
-        monkeypatch.setenv("TARVIZ_CONFIG", str(tmp_path / "none.toml"))
         write(tmp_path, numbered(7))
 
         assert 7 == len(stream.index(path))

@@ -151,5 +151,17 @@ class TestForeign:
         with pytest.warns(TarvizWarning, match=r"W_PLUGIN the viewers npy and zzz both show \.npy; npy does"):
             assert "npy" == viewers.choose("npy")
         monkeypatch.setenv("TARVIZ_OVERRIDE", "viewers.zzz")
-        registry._by_extension.cache_clear()
+        plugin("zzz", EXTENSIONS=("npy",), view=lambda blob, meta: viewers.Panel("mine"))
         assert "zzz" == viewers.choose("npy")
+
+    @pytest.mark.parametrize("wrong", [{"MAGIC": b"GIF"}, {"claims": lambda head: head[9] == 1}])
+    def test_one_that_cannot_tell_what_it_shows_leaves_it_to_the_others(self, plugin, wrong):
+        plugin("aaa", view=lambda blob, meta: viewers.Panel("mine"), **wrong)
+
+        assert ["image", "text", "bytes"] == [viewers.choose("unknown", head) for head in (b"GIF89a", b"hello", b"")]
+
+    def test_one_that_gives_no_panel_is_a_note(self, plugin):
+        plugin("mine", EXTENSIONS=("mine",), view=lambda blob, meta: None)
+        panel = viewers.view(b"abc", Meta("mine"))
+
+        assert ("mine", "E_DECODE") == (panel.viewer, panel.error.code)

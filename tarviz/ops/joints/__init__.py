@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
@@ -40,7 +41,9 @@ def joints(ops: Sequence[Op]) -> dict[int, Joined]:
     """Where ops in a row are a joint, by the number of the first."""
     found: dict[int, Joined] = {}
     for at, op in enumerate(ops):
-        joint = thumbnail(ops[at:]) or scaling(ops[at:])
+        # what another package derives from an op of ours may do something else
+        ours = list(takewhile(lambda each: type(each).__module__.startswith("tarviz.ops."), ops[at:]))
+        joint = thumbnail(ours) or scaling(ours)
         if joint is not None and isinstance(op, FieldOp):
             behind = ops[at + joint.ops :]
             last = all(isinstance(other, FieldOp) and not other.named & op.named for other in behind)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tarviz.looks.carried import Carrier, Move
 from tarviz.model.errors import DataError, SchemaError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops.base import Draw, FieldOp, Op, missing
+from tarviz.ops.base import Draw, FieldOp, Op, in_graph, missing
 from tarviz.ops.carry import Carry
 from tarviz.ops.values.carrying import carried_names, form_of, share_left
 from tarviz.ops.values.geometry import Cropped, Geometry, Size
@@ -129,14 +129,15 @@ class GeometricOp(CarryingOp):
 
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         ext = self.field(record)
-        image = image_of(self, record[ext], FRAMES)
-        geometry = self.geometry(size_of(image), draw)
-        made = {**record, ext: moved(geometry, image)}
+        made = {**record, ext: self.apply(record[ext], draw)}
+        if not self.carry:
+            return made
+        geometry = self.geometry(size_of(image_of(self, record[ext], FRAMES)), draw)
         return {**made, **self.carried(record, geometry, geometry.mask)}
 
     @property
     def lowers(self) -> bool:
-        return hasattr(type(self), "apply_tf") and not self.carry
+        return in_graph(type(self)) and not self.carry
 
     def lowers_on(self, schema: Schema) -> bool:
         return self.lowers and len(schema[self.field(schema)].shape) == 3  # frames are moved one by one, by the reference
