@@ -194,5 +194,5 @@ def test_a_header_without_a_size_of_its_own_leaves_it_to_pax(make, own):
 
 @pytest.mark.filterwarnings("ignore:W_SIZE_MISMATCH")
 def test_a_header_with_another_size_than_pax_is_told(make):
-    with pytest.raises(DataError, match="E_SIZE.*the header says 3 bytes, PAX says 5"):
+    with pytest.raises(DataError, match=r"E_SIZE.*the header says 3 bytes, PAX says 5"):
         list(stream.records(make(tars.pax((b"size", b"5")) + tars.raw("a.txt", 3) + b"12345" + bytes(507) + END)))
