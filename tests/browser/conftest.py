@@ -93,13 +93,17 @@ class Watched:
         """The key in the record pane."""
         return str(self.tab.locator(".tvz-pane h2").get_attribute("title"))
 
-    def _true(self, expression: str) -> bool:
+    def _evaluated(self, script: str) -> Any:
+        """What a script gives; None while the page is being replaced by another, to which a control may lead."""
         try:
-            return bool(self.tab.evaluate(f"Boolean({expression})"))
+            return self.tab.evaluate(script)
         except Exception as error:
-            if "context was destroyed" in str(error) or "navigation" in str(error):  # the page is being replaced
-                return False
+            if "context was destroyed" in str(error) or "navigation" in str(error):
+                return None
             raise
+
+    def _true(self, expression: str) -> bool:
+        return bool(self._evaluated(f"Boolean({expression})"))
 
     def copied(self, part: str) -> None:
         """Wait until the clipboard holds text with this part."""
@@ -128,7 +132,7 @@ class Watched:
     def settled(self) -> None:
         """Wait until what the page has asked for is answered and drawn."""
         end = time.monotonic() + LIMIT
-        while self.tab.evaluate(probes.FRAMES) and self.flying:
+        while self._evaluated(probes.FRAMES) is None or self.flying:
             assert time.monotonic() < end, f"{self.flying} questions without an answer for {LIMIT:.0f} s\n{self.errors}"
 
     def still(self) -> None:
