@@ -16,7 +16,6 @@ from xml.sax.saxutils import escape
 
 import click
 
-from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.commands.sql import Answer, pieces
 from tarviz.formats.tar_header import tar_member
@@ -85,9 +84,9 @@ def objects(
     """
     from tarviz.table.table import Table
 
-    if output is not None:
-        Inputs(stores.expand(urls)).refuse(fspath(output))
     table = Table(urls, classes=classes, **reading)
+    if output is not None:
+        Inputs(table.sources).refuse(fspath(output))
     form = form or (None if output is None else _form(fspath(output)))
     found = table.arrow("SELECT * FROM objects ORDER BY shard, n")
     pictures = _pictures(table) if form in ("coco", "voc") and output is not None else []

@@ -128,14 +128,14 @@ def sql(
     """
     from tarviz.table.table import Table
 
-    if output is not None:
-        Inputs(urls.urls if isinstance(urls, Table) else stores.expand(urls)).refuse(fspath(output))
     with verb_base.progress(None, "shards", label="making columns") as bar:
         if isinstance(urls, Table):
             table = urls
         else:
             table = Table(urls, memory=memory, workers=workers, engine=engine, address=address, timeout=timeout, **reading)
             table.passes.progress = lambda done, total: bar.add(done - bar.done)
+        if output is not None:
+            Inputs(table.sources).refuse(fspath(output))
         answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
     if output is not None:
         answer.output = fspath(output)

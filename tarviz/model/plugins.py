@@ -52,7 +52,7 @@ def _chosen(folder: str, override: str) -> dict[str, EntryPoint]:
     """One that takes the name of our own, or of an earlier one, is warned of and left out, unless `override` names it."""
     chosen: dict[str, EntryPoint] = {}
     for point in _installed(folder):
-        wanted = f"{folder}.{point.name}" in override.split(",")
+        wanted = _wanted(folder, point.name, override)
         taken = "tarviz itself" if point.name in _own(folder) else _package(chosen[point.name]) if point.name in chosen else ""
         if taken and not wanted:
             warnings.warn(
@@ -64,6 +64,11 @@ def _chosen(folder: str, override: str) -> dict[str, EntryPoint]:
         else:
             chosen[point.name] = point
     return chosen
+
+
+def _wanted(folder: str, name: str, override: str) -> bool:
+    """Whether a plugin of another package is wanted in the place of ours."""
+    return f"{folder}.{name}" in override.split(",")
 
 
 def _package(point: EntryPoint) -> str:
@@ -87,8 +92,7 @@ def is_known(folder: str, name: str) -> bool:
 def load(folder: str, name: str) -> ModuleType | Any:
     """The module of one plugin, imported now. `UsageError` names what exists when there is none of that name, and the package whose
     plugin cannot be imported."""
-    override = config.options().override
-    if name in _own(folder) and not (f"{folder}.{name}" in override.split(",") and name in _foreign(folder)):
+    if name in _own(folder) and not (_wanted(folder, name, config.options().override) and name in _foreign(folder)):
         return importlib.import_module(f"tarviz.{folder}.{name}")
     if name in _foreign(folder):
         return _imported(folder, _foreign(folder)[name])

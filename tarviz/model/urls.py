@@ -75,6 +75,15 @@ def local_path(url: str | PathLike[str]) -> str:
     return os.path.expanduser(text) if text.startswith("~") else text
 
 
+def path_or_url(url: str | PathLike[str]) -> str:
+    """The path of what is local, and any other URL as it is: for programs that know no `~` and no `file:`, such as TensorFlow.
+
+    >>> path_or_url("file:///data/a.tar"), path_or_url("s3://b/a.tar")
+    ('/data/a.tar', 's3://b/a.tar')
+    """
+    return local_path(url) if is_local(url) else os.fspath(url)
+
+
 def without_query(url: str) -> tuple[str, str]:
     """A URL up to the end of its name, and what follows that: query and fragment, which only http(s) has.
 

@@ -71,7 +71,8 @@ class Table:
         **reading: Unpack[ReadKeywords],
     ) -> None:
         database.needed()
-        self.urls = tfrecords.as_shards(stores.expand(urls))
+        self.sources = stores.expand(urls)
+        self.urls = tfrecords.as_shards(self.sources)
         self.options = with_changes(None, {"strict": False, **reading})
         self.options.refuse_gathering("a table")
         chosen = configured(tags=None if tags is None else fspath(tags)).tags

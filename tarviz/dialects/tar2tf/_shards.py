@@ -14,6 +14,7 @@ from tarviz.dialects.tar2tf._records import ToExample, default_record_to_example
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
+from tarviz.model.urls import path_or_url
 from tarviz.ops import Chain, Decode, Drop, FieldOp, Keep, Op, Rename
 from tarviz.outputs import Names
 from tarviz.pipeline import Pipeline
@@ -203,7 +204,7 @@ def write(
         num_workers=num_workers,
         record_to_example=ToExample(record_to_example or default_record_to_example),
     )
-    return [stores.local_path(url) if stores.is_local(url) else url for url in made]  # TensorFlow knows no ~
+    return list(map(path_or_url, made))
 
 
 def check_remote(remote_exec: Any) -> None:

@@ -12,6 +12,7 @@ from tarviz.dialects.tfrecorder._example import Example, Path
 from tarviz.dialects.tfrecorder._fields import RecordSchema
 from tarviz.model.errors import DataError, NotFoundError, UsageError, needed
 from tarviz.model.types import URL
+from tarviz.model.urls import path_or_url
 from tarviz.outputs import Written
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def generate_dataset(
     tf = needed("tensorflow", "generate_dataset", "tensorflow")
     given = tfrecord_filepaths if tfrecord_filepaths is not None else tfrecords_filepaths
     listed = [given] if isinstance(given, str | os.PathLike) else given or ()
-    paths = [stores.local_path(path) if stores.is_local(path) else os.fspath(path) for path in listed]  # TensorFlow knows no ~
+    paths = list(map(path_or_url, listed))
     if not paths:
         raise UsageError("there are no TFRecord files.", hint="get_tfrecord_filepaths(folder) lists those of a folder.")
     for path in paths:

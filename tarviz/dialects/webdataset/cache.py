@@ -17,6 +17,7 @@ from tarviz.dialects.webdataset.gopen import gopen, own_opener
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.model.errors import DataError, UsageError, redact
 from tarviz.model.types import URL
+from tarviz.model.urls import path_or_url
 from tarviz.read.shard import Shard
 from tarviz.stores import Stat, Store, Stream
 from tarviz.stores.cache_files import stem
@@ -106,7 +107,7 @@ class StreamingOpen:
 
     def get_file(self, url: str) -> str:
         """Where the bytes of a URL are: its path, or itself."""
-        return stores.local_path(url) if stores.is_local(url) else url
+        return path_or_url(url)
 
     def __call__(self, urls: Iterable[Any]) -> Iterator[dict[str, Any]]:
         """Files of URLs, opened."""

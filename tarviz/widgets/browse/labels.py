@@ -57,8 +57,8 @@ class Labels:
         if kept is not None:
             return kept
         fields = Fields(row, blobs)
-        value, number = fields.at(path), path.value(fields)
-        text = "" if value is None else readable(str(value)[:200])
+        number = path.value(fields)
+        text = "" if number is None else readable(str(fields.written(path, number))[:200])
         if isinstance(number, int) and number in self.classes:
             text = f"{number} {self.classes[number]}"
         with self._lock:

@@ -99,7 +99,10 @@ class Fields(dict[str, bytes]):
 
     def at(self, path: FieldPath) -> Any:
         """The value there as SQL has it: 007 in a text is no 7."""
-        value = path.value(self)
+        return self.written(path, path.value(self))
+
+    def written(self, path: FieldPath, value: Any) -> Any:
+        """The same of a value that was read already."""
         ext, steps = path.ways[0] if path.ways and not path.of else ("", ())
         if isinstance(value, int | float) and not steps and ext in self and viewers.choose(ext) == "text":
             return self[ext].decode("utf-8-sig").strip()

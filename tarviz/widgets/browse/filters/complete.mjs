@@ -25,7 +25,7 @@ export class Completion {
     input.setAttribute("aria-controls", this.uid);
     input.setAttribute("aria-expanded", "false");
     this.askSoon = later(() => this.ask(), 150, view.signal);
-    input.addEventListener("input", () => this.askSoon(), { signal: view.signal });
+    input.addEventListener("input", this.askSoon, { signal: view.signal });
     input.addEventListener("blur", () => this.close(), { signal: view.signal });
     input.addEventListener("keydown", (e) => this.press(e), { signal: view.signal, capture: true });
     this.list.addEventListener(
