@@ -74,7 +74,7 @@ demo-alone:  ## `make demo` in an environment of its own, thrown away afterwards
 
 # The rooms left out turn bytes into records by NumPy alone: no package that is missing here would change what they do.
 newcomer: demo-alone  ## then `make test` there, without what `make oracles` installs: the rooms where a missing package matters
-	$(MAKE) VENV=build/alone/venv test FLAGS="$(patsubst %,--ignore=tests/%,stores read formats ops runners outputs model)"
+	$(MAKE) VENV=build/alone/venv test FLAGS="$(patsubst %,--ignore=tests/%,stores read formats runners outputs model)"
 	rm -rf build/alone
 
 test: $(STAMPS)/test  ## the tests (no browser, no torch, nothing slow, few whole programs, three cases of each)

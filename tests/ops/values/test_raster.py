@@ -103,6 +103,7 @@ class TestTiff:
 
     @pytest.mark.parametrize(("mode", "packed"), [("1", "group4"), ("CMYK", None), ("YCbCr", None), ("P", None), ("RGB", "jpeg")])
     def test_a_page_is_read_as_the_first_one_is(self, mode: str, packed: str | None) -> None:
+        pytest.importorskip("tifffile", reason=MEDIA)
         pixels = RANDOM.integers(0, 256, (24, 32, {"CMYK": 4, "1": 1, "P": 1}.get(mode, 3)), np.uint8)
         page = Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels, "L" if mode in ("1", "P") else mode).convert(mode)
         data = saved(page, "TIFF", save_all=True, append_images=[page], compression=packed)
