@@ -16,6 +16,7 @@ import datetime
 import difflib
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -29,8 +30,11 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import Empty, SimpleQueue
+
+import pytest
 
 from tests.bounded import seed_of
 
@@ -46,6 +50,13 @@ CASES = 3  # of a test with parameters
 FILES = 8  # of tests that are tried at once: more take long to collect
 LONGEST = 0.4  # of the time for one fault, which the tests of one try may take
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", f"--timeout={HANGS}", "--no-header", "-m", LEFT_OUT]
+
+
+# pytest in a process forked from one that has imported what takes long: of the CPU of a try this was the larger part.
+_WARM = multiprocessing.get_context("forkserver")
+_WARM.set_forkserver_preload(["pytest", "hypothesis", "numpy", "PIL.Image", "duckdb", "tensorflow"])
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as tests/conftest.py, before anything imports TensorFlow
+os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,11 +363,55 @@ def _copied(root: Path, place: Path, commit: str) -> None:
         (place / "tests" / "js" / "node_modules").symlink_to(parts)
 
 
+def imported(script: Path, seen: set[Path] | None = None) -> set[Path]:
+    """What a script imports, itself or by others."""
+    seen = set() if seen is None else seen
+    for name in re.findall(r"""(?:from |import\(|import )"(\.[^"]+\.mjs)\"""", script.read_text("utf-8")):
+        if (path := (script.parent / name).resolve()) not in seen and path.is_file():
+            seen.add(path)
+            imported(path, seen)
+    return seen
+
+
+def _pytest(place: Path, environment: dict[str, str], words: list[str], out: Connection) -> None:
+    """What the forked process does."""
+    os.setsid()
+    os.dup2(out.fileno(), 1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    os.chdir(place)
+    os.environ.update(environment)
+    sys.path[:] = [str(place), *(each for each in sys.path if each not in ("", str(ROOT), str(place)))]
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("tests", "tarviz")]:
+        del sys.modules[name]  # what is imported now is the tree's
+    with open(1, "w", closefd=False) as sys.stdout:
+        code = pytest.main([*words, "-W", "ignore::pytest.PytestAssertRewriteWarning"])  # Hypothesis is imported already
+    os._exit(code)
+
+
+class Pytest:
+    """pytest in a warm process: of `subprocess.Popen` what is used here."""
+
+    def __init__(self, place: Path, environment: dict[str, str], words: list[str]) -> None:
+        reader, writer = _WARM.Pipe(duplex=False)
+        self._process = _WARM.Process(target=_pytest, args=(place, environment, words, writer))
+        self._process.start()
+        writer.close()
+        assert self._process.pid is not None
+        self.pid = self._process.pid
+        self.stdout = os.fdopen(os.dup(reader.fileno()), errors="replace")
+        reader.close()
+
+    def wait(self) -> int:
+        self._process.join()
+        assert self._process.exitcode is not None
+        return self._process.exitcode
+
+
 class Tree:
     """A copy of what git holds, where one mutant at a time is put in."""
 
     def __init__(self, root: Path, place: Path, commit: str, each: float, runs: Path | None = None) -> None:
-        self.place, self.each = place, each
+        self.place, self.each = place.resolve(), each
         _copied(root, place, commit)
         self.tests = Tests(place, Runs(runs) if runs else None)
         self.environment = {**os.environ, "PYTHONPATH": str(place), "PYTHON": sys.executable}
@@ -367,7 +422,7 @@ class Tree:
         source = module.read_bytes()
         self._write(module, mutant.applied(source))
         try:
-            by = self._scripts() if module.suffix == ".mjs" else self._python(mutant, source)
+            by = self._scripts(module) if module.suffix == ".mjs" else self._python(mutant, source)
         finally:
             self._write(module, source)
         return Verdict(mutant, "" if by.startswith(ENDS) and by == self._python(mutant, source) else by)
@@ -382,36 +437,38 @@ class Tree:
     def _python(self, mutant: Mutant, source: bytes) -> str:
         end = time.monotonic() + self.each
         for tests in self.tests.noticing(mutant, source, self.each):
-            command = [sys.executable, "-m", "pytest", *OPTIONS, *tests]
-            failed, code = self._run(command, r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", end - time.monotonic())
+            program = Pytest(self.place, self.environment, [*OPTIONS, *tests])
+            failed, code = self._run(program, r"^(?:FAILED|ERROR) (\S.*?)(?: - .*)?$", end - time.monotonic())
             if failed or code not in (*FINE, None):
                 return failed or f"{ENDS}{code}"
             if time.monotonic() > end:
                 break
         return ""
 
-    def _scripts(self) -> str:
+    def _scripts(self, module: Path) -> str:
         """Of two runs: a test that is late on a busy machine has not noticed anything."""
         for _ in range(2):
-            if not (failed := self._run(self._node(), r"^ *not ok \d+ - (.*)$", 2 * self.each)[0]):
+            program = subprocess.Popen(
+                self._node(module),
+                cwd=self.place,
+                env=self.environment,
+                text=True,
+                start_new_session=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            if not (failed := self._run(program, r"^ *not ok \d+ - (.*)$", 2 * self.each)[0]):
                 break
         return failed
 
-    def _node(self) -> list[str]:
-        tests = sorted(self.place.glob("tests/js/*.test.mjs"), key=lambda path: path.stat().st_size)
+    def _node(self, module: Path | None = None) -> list[str]:
+        """All scripts' tests, those first that import a module and few others."""
+        needs = {test: imported(test) for test in self.place.glob("tests/js/*.test.mjs")}
+        tests = sorted(needs, key=lambda test: (module not in needs[test], len(needs[test]), test.stat().st_size))
         return ["node", "--test", f"--test-timeout={1500 * self.each:.0f}", *(str(path.relative_to(self.place)) for path in tests)]
 
-    def _run(self, command: list[str], pattern: str, seconds: float) -> tuple[str, int | None]:
+    def _run(self, program: subprocess.Popen[str] | Pytest, pattern: str, seconds: float) -> tuple[str, int | None]:
         """The first failure a program tells of, and how it ended; the program is ended then, or after that time (None)."""
-        program = subprocess.Popen(
-            command,
-            cwd=self.place,
-            env=self.environment,
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
         late = threading.Event()
 
         def end() -> None:
@@ -432,15 +489,18 @@ class Tree:
     def wrong(self, found: Sequence[Verdict]) -> set[str]:
         """Of the tests that failed with a mutant, those that fail without one, too."""
         python = [each.by for each in found if "::" in each.by]
-        command = [sys.executable, "-m", "pytest", *(each for each in OPTIONS if each != "-x"), "-rp", *python]
-        passed = self._told(command, r"^PASSED (.*)$") if python else []
+        passed: list[str] = []
+        if python:
+            program = Pytest(self.place, self.environment, [*(each for each in OPTIONS if each != "-x"), "-rp", *python])
+            with program.stdout as told:
+                passed = re.findall(r"^PASSED (.*)$", told.read(), re.MULTILINE)
+            program.wait()
         scripts = {each.by for each in found if each.by and each.mutant.path.endswith(".mjs")}
-        failing = set(self._told(self._node(), r"^ *not ok \d+ - (.*)$")) if scripts else set()
+        failing: set[str] = set()
+        if scripts:
+            done = subprocess.run(self._node(), cwd=self.place, env=self.environment, capture_output=True, text=True, check=False)
+            failing = set(re.findall(r"^ *not ok \d+ - (.*)$", done.stdout, re.MULTILINE))
         return scripts & failing | {test for test in python if not any(each.startswith(test) for each in passed)}
-
-    def _told(self, command: list[str], pattern: str) -> list[str]:
-        done = subprocess.run(command, cwd=self.place, env=self.environment, capture_output=True, text=True, check=False)
-        return re.findall(pattern, done.stdout, re.MULTILINE)
 
 
 def judged(

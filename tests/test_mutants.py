@@ -147,6 +147,19 @@ def test_a_fault_is_where_its_statement_is_or_where_its_function_begins(fault, l
     assert lines == mutants.lines_of(mutants.Mutant("m.py", "text", at, at + 4, b""), SOURCE)
 
 
+def test_a_script_imports_what_it_names_and_what_that_imports(tmp_path):
+    for name, text in {
+        "a.test.mjs": 'import { b } from "./in/b.mjs";',
+        "in/b.mjs": 'export { c } from "../c.mjs";',
+        "c.mjs": "",
+        "d.mjs": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+
+    assert {tmp_path / "in" / "b.mjs", tmp_path / "c.mjs"} == mutants.imported(tmp_path / "a.test.mjs")
+
+
 @pytest.fixture
 def project(tmp_path):
     """A package of two functions, one of which is tested; it is in git, its last line not yet."""
