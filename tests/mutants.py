@@ -1,9 +1,10 @@
 """Small faults put into the code one by one: does a test notice? `make mutants` draws others each day (`--seed` repeats a day).
 
 Each is tried in a copy of what git holds (changes of the working tree included), by the tests of `make test` that run its line, which
-coverage.py tells; where none does (a constant of a module, what processes of their own run) by the tests most likely to notice it: the
-doctests of its module, the tests that mirror it, those that import it, those that mirror what imports it. JavaScript: `node --test`.
-A test that fails counts only if it passes without the fault. `tests/mutants.txt` lists faults that change nothing one could see.
+coverage.py tells, and by all cases, those of `make test-matrix` too, of the tests that mirror its module. Where no test runs the line (a
+constant of a module, what processes of their own run) by the tests most likely to notice it: the doctests of its module, the tests that
+mirror it, those that import it, those that mirror what imports it. JavaScript: `node --test`. A test that fails counts only if it passes
+without the fault. `tests/mutants.txt` lists faults that change nothing one could see.
 """
 
 from __future__ import annotations
@@ -310,7 +311,10 @@ class Tests:
         return [tier for tier in found if tier]
 
     def noticing(self, mutant: Mutant, source: bytes, seconds: float) -> list[list[str]]:
-        """Tests to run, in turns that do not take all of `seconds`: those that run its line; where none does, files as `of` gives them."""
+        """Tests to run, in turns that do not take all of `seconds`: those that run its line, at last all cases of its module's mirror.
+
+        Where no test runs the line: files as `of` gives them.
+        """
         ran = self.runs.of(mutant.path, lines_of(mutant, source)) if self.runs else []
         if not ran or self.runs is None:
             return self.of(mutant.path)
@@ -328,7 +332,8 @@ class Tests:
                 if (spent := spent + self.runs.seconds.get(name, 0.01)) < LONGEST * seconds or not turn:
                     turn.append(name)
             turns.append(turn)
-        return turns
+        mirrors = list(dict.fromkeys(str(each.relative_to(self.root)) for each in self._mirror(self.root / mutant.path)))
+        return [*turns, mirrors] if mirrors else turns
 
     def _mirror(self, module: Path) -> list[Path]:
         parts = module.relative_to(self.root / "tarviz").with_suffix("").parts

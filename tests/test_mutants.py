@@ -241,7 +241,8 @@ def test_tests_that_run_the_line_are_tried_the_quickest_first(project, tmp_path,
     assert {*cases, "tests/test_far.py::test_slow"} == set(runs.of("tarviz/m.py", {6}))
     assert [] == runs.of("tarviz/m.py", {1})
     large = [each for each in mutants.python_mutants("tarviz/m.py", source) if each.start > source.index(b"large(a)") + 8]
-    (turn,) = mutants.Tests(project, runs).noticing(large[0], source, 60)
+    turn, mirror = mutants.Tests(project, runs).noticing(large[0], source, 60)
+    assert ["tests/test_m.py"] == mirror
     assert (3, "tests/test_far.py::test_slow") == (len(set(turn) & set(cases)), turn[-1])
     assert {"tests/test_far.py"} == {each.by.partition("::")[0] for each in mutants.judged(project, large, 300, 1, runs=folder)}
 
