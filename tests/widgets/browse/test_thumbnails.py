@@ -32,10 +32,19 @@ def test_an_object_is_cut_out_with_a_rim_whatever_size_its_annotation_is_of(scal
 
     assert found.picture is not None
     white = np.argwhere(np.asarray(Image.open(io.BytesIO(found.picture))) > 128)
-    tall, wide = Image.open(io.BytesIO(found.picture)).size
     assert [50, 50] == (white.max(0) - white.min(0) + 1).tolist()
-    assert 50 < tall == wide < 80
-    assert np.abs(white.min(0) + white.max(0) + 1 - wide).max() <= 2  # in the middle
+    assert ("JPEG", (61, 61)) == ((picture := Image.open(io.BytesIO(found.picture))).format, picture.size)
+    assert np.abs(white.min(0) + white.max(0) + 1 - 61).max() <= 2  # in the middle
+
+
+@pytest.mark.parametrize(("box", "size"), [((0, 0, 10, 20), (13, 23)), ((30, 20, 40, 30), (11, 13)), ((50, 50, 60, 50), (1, 1))])
+def test_the_rim_ends_where_the_picture_does_and_what_one_sees_through_stays(box, size):
+    out = io.BytesIO()
+    Image.new("RGBA", (40, 40), (9, 9, 9, 0)).save(out, "PNG")
+    found = thumbnails._cut("png", out.getvalue(), Box("a", None, *box, 0, 0), 500)
+    picture = Image.open(io.BytesIO(found.picture))
+
+    assert ("RGBA", size, (0, 0)) == (picture.mode, picture.size, picture.getchannel("A").getextrema())
 
 
 def test_pictures_of_one_record_lie_over_each_other_or_two_by_two():
