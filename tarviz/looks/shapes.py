@@ -396,9 +396,9 @@ def outlines(value: Any, most: int | None = _MOST_OUTLINES) -> Iterator[list[flo
         return
     many = [value] if isinstance(value[0], (int, float)) or (isinstance(value[0], list) and len(value[0]) == 2) else value
     for one in many[:most]:
-        if not isinstance(one, list):
-            continue
-        flat = [n for pair in one for n in (pair if isinstance(pair, list) else [math.nan])] if one and isinstance(one[0], list) else one
+        flat = one if isinstance(one, list) else []
+        if flat and isinstance(flat[0], list):
+            flat = [n for pair in flat for n in (pair if isinstance(pair, list) else [math.nan])]
         if len(flat) >= 6 and len(flat) % 2 == 0 and all(isinstance(n, (int, float)) and math.isfinite(n) for n in flat):
             yield flat
 

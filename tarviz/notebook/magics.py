@@ -247,7 +247,7 @@ def target(words: Sequence[str], command: click.Command | None) -> tuple[list[st
     kept: list[str] = []
     name: str | None = None
     for word, option in options_of(words, command):
-        if kept and kept[-1] == "-o" and option is None:
+        if kept[-1:] == ["-o"] and option is None:
             kept.pop()
             if not word.isidentifier():
                 raise UsageError(f"-o {word} names no variable.")

@@ -475,7 +475,7 @@ test("stages and results as tables", async () => {
         waiting: 0.4,
         waits: "for the loop",
       },
-      { name: "loop", busy: [["batch", 0.999]], waiting: 0.001, waits: "" },
+      { name: "loop", busy: [["batch", 0.999]], waiting: 0.001, waits: "for records" },
     ],
     stages: [
       ["reader", "read", 2, 0.5],

@@ -9,6 +9,7 @@ from PIL import Image
 
 import tarviz
 from tarviz.looks.shapes import Shape, read
+from tarviz.looks.written import page
 from tarviz.widgets.panes.overlays import Overlays
 
 KITTI = b"Car 0.00 0 1.55 10.5 20 30 40.25 1.5 1.6 4 1 2 8 0.1 0.9\nDontCare -1 -1 -10 50 10 60 20 -1 -1 -1 -1000 -1000 -1000 -10 0.5\n"
@@ -69,6 +70,20 @@ def test_the_page_is_the_size_where_there_is_no_picture(make, ext):
     )
 
     assert [(20.0, 10.0, 120.0, 30.0, 200, 100)] == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ('<Page WIDTH="200" HEIGHT="1">', (200, 1)),
+        ('<Page WIDTH="200" HEIGHT="0">', None),
+        ('<Page WIDTH="200">', None),
+        ("<div class='ocr_page' title='bbox 10 20 12 60'>", (2, 40)),
+        ("<div class='ocr_page'>", None),
+    ],
+)
+def test_a_page_has_a_size_where_both_its_sides_are_said(text, size):
+    assert size == page(text)
 
 
 @pytest.mark.parametrize(

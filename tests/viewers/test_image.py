@@ -165,11 +165,12 @@ class TestImage(ViewerTests):
         out = io.BytesIO()
         pages = [Image.new("RGB", (20, 10 + at), (at * 100, 0, 0)) for at in range(3)]
         pages[0].save(out, "TIFF", save_all=True, append_images=pages[1:])
-        panel = viewers.view(out.getvalue(), Meta("tif", options={"page": 2}))
+        for wanted, page in ((-1, 0), (1, 1), (2, 2), (3, 2)):
+            panel = viewers.view(out.getvalue(), Meta("tif", options={"page": wanted}))
 
-        assert ("page", 2, 2) == next((one.name, one.value, one.high) for one in panel.controls)
-        assert (12, 20, 3) == pixels(panel.blocks[0].data).shape
-        assert (200, 0, 0) == tuple(pixels(panel.blocks[0].data)[0, 0])
+            assert ("page", page, 2) == next((one.name, one.value, one.high) for one in panel.controls)
+            assert (10 + page, 20, 3) == pixels(panel.blocks[0].data).shape
+            assert (100 * page, 0, 0) == tuple(pixels(panel.blocks[0].data)[0, 0])
 
     def test_pfm_and_flo_are_depth_and_motion(self):
         depth = b"Pf\n16 12\n-1.0\n" + np.linspace(1, 5, 192).astype("<f4").tobytes()

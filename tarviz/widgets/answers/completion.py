@@ -36,7 +36,7 @@ _VALUE = re.compile(
 _FIELD = re.compile(r"""\bhas:(?P<word>[\w.]*)$|\b(?:has|size)\(\s*(?P<inner>'?[\w.]*)$""")
 _TAG = re.compile(r"""\b(?:is|tag):(?P<word>[\w\-]*)$""")
 _OPEN = re.compile(r"""(?i)(?:^|\(|\b(?:and|or|not))\s*$""")  # where a name is expected
-_WORD = re.compile(r"""[\w.]*$""")
+_BREAK = re.compile(r"""[^\w.]""")
 
 Item = tuple[str, str]
 
@@ -54,15 +54,14 @@ def completion(text: str, at: int, fields: list[str], table: Table | None, *, la
         inner = found["inner"]
         word = found["word"] if inner is None else inner.lstrip("'")
         end = "" if inner is None else ")" if word == inner else "')"
-        return at - len(word), [(name + end, "field") for name in fields if name.startswith(word)][:MOST]
+        return len(before) - len(word), [(name + end, "field") for name in fields if name.startswith(word)][:MOST]
     if found := _TAG.search(before):
         tags = ["bad", *(table.tags.counts() if table is not None else ())]
         return found.start("word"), [(name, "tag") for name in dict.fromkeys(tags) if name.startswith(found["word"])][:MOST]
     found = _VALUE.search(before)
     if found and table is not None:
         return found.start("word"), _values(table, found["column"], found["word"])
-    word = _WORD.search(before)
-    return _names(before, word.start() if word else at, table, fields, functions=True)
+    return _names(before, len(before) - len(_BREAK.split(before)[-1]), table, fields, functions=True)
 
 
 def _names(before: str, start: int, table: Table | None, fields: list[str], *, functions: bool) -> tuple[int, list[Item]]:

@@ -124,7 +124,7 @@ class TableAnswers(Answers):
         making = self.questions.prepare() in ("making", "scanning")
         fields, _ = browse_counts.patterns(self.rows)
         table = self.questions.table if self.questions.ready else None
-        start, items = completion.completion(text[:2000], min(at, 2000), [readable(ext) for ext in fields], table, label=bool(label))
+        start, items = completion.completion(text[:2000], at, [readable(ext) for ext in fields], table, label=bool(label))
         return {"start": start, "items": [[readable(word), note] for word, note in items], "making": making}
 
     @rpc

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tarviz.widgets.bench.result import BenchResult, Row
 
 BUDGET = 150_000
+_SMALL, _LARGE = 8, 9  # points of letters
 _INK, _SOFT, _MARK, _PEER = "#1b1d21", "#5b616b", "#1460b8", "#9aa4b2"
 _COLOURS = ("#1460b8", "#c2661d", "#3f9a4f", "#8657b5", "#b3261e", "#0f8b8d", "#a08000", "#6b7280", "#d46ba3", "#4a5a9a")
 
@@ -38,13 +39,13 @@ def chart(result: BenchResult, line: list[tuple[float, float, float]] | None = N
         figure = Figure(figsize=(3.7 * len(parts) + 0.3, min(height, 9)), dpi=dots, layout="constrained", facecolor="white")
         FigureCanvasAgg(figure)
         for axes, draw in zip(figure.subplots(1, len(parts), squeeze=False)[0], parts, strict=True):
-            axes.tick_params(labelsize=8, colors=_SOFT)
+            axes.tick_params(labelsize=_SMALL, colors=_SOFT)
             axes.spines[["top", "right"]].set_visible(False)
             axes.spines[["left", "bottom"]].set_color("#c7ccd4")
             draw(axes, result, rows, line or [])
         if result.verdict:
             text = "\n".join(textwrap.wrap(_plain(result.verdict), 34 * len(parts) + 10)[:4])
-            figure.suptitle(text, fontsize=9, color=_INK, x=0.01, ha="left")
+            figure.suptitle(text, fontsize=_LARGE, color=_INK, x=0.01, ha="left")
         out = io.BytesIO()
         figure.savefig(out, format="png")
         if len(out.getvalue()) <= BUDGET:
@@ -86,7 +87,7 @@ def _bars(axes: Any, title: str, names: list[str], sizes: list[float], words: li
     for at, (size, text) in enumerate(zip(sizes, words, strict=True)):
         axes.text(size + top * 0.02, at - lift, text, va="center", fontsize=7.5, color=_INK)
     axes.set_xlim(0, top * 1.22)
-    axes.set_title(title, fontsize=9, loc="left", color=_INK)
+    axes.set_title(title, fontsize=_LARGE, loc="left", color=_INK)
 
 
 def _draw_rates(axes: Any, _result: BenchResult, rows: list[Row], _line: Any) -> None:
@@ -102,12 +103,12 @@ def _draw_line(axes: Any, result: BenchResult, rows: list[Row], line: list[tuple
     first = rows[0].mean("first_seconds")
     if math.isfinite(first):
         axes.axvline(first, color=_SOFT, lw=0.8, ls=":")
-        axes.text(first, 0, " first batch", fontsize=7, color=_SOFT, va="bottom")
+        axes.text(first, 0, " first batch", fontsize=_SMALL, color=_SOFT, va="bottom")
     axes.axhline(rows[0].rate, color=_SOFT, lw=0.8)
     axes.set_ylim(0)
     axes.set_xlim(0)
-    axes.set_title(f"{per_second(rows[0].rate)} records/s", fontsize=9, loc="left", color=_INK)
-    axes.set_xlabel("seconds", fontsize=8, color=_SOFT)
+    axes.set_title(f"{per_second(rows[0].rate)} records/s", fontsize=_LARGE, loc="left", color=_INK)
+    axes.set_xlabel("seconds", fontsize=_SMALL, color=_SOFT)
 
 
 def _draw_stages(axes: Any, result: BenchResult, _rows: list[Row], _line: Any) -> None:
@@ -129,12 +130,12 @@ def _draw_heat(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> N
     for y, line in enumerate(table):
         for x, rate in enumerate(line):
             if math.isfinite(rate):
-                axes.text(x, y, per_second(rate), ha="center", va="center", fontsize=8, color="white" if rate > top * 0.6 else _INK)
+                axes.text(x, y, per_second(rate), ha="center", va="center", fontsize=_SMALL, color="white" if rate > top * 0.6 else _INK)
     axes.set_xticks(range(len(across)), [str(each) for each in across])
     axes.set_yticks(range(len(down)), [str(each) for each in down])
-    axes.set_xlabel("workers", fontsize=8, color=_SOFT)
-    axes.set_ylabel(down_of(rows), fontsize=8, color=_SOFT)
-    axes.set_title("records/s", fontsize=9, loc="left", color=_INK)
+    axes.set_xlabel("workers", fontsize=_SMALL, color=_SOFT)
+    axes.set_ylabel(down_of(rows), fontsize=_SMALL, color=_SOFT)
+    axes.set_title("records/s", fontsize=_LARGE, loc="left", color=_INK)
 
 
 def _plain(text: str) -> str:

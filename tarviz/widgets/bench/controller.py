@@ -77,7 +77,7 @@ class BenchRun(Controller):
                 f"seconds={seconds}, warmup={warmup}, repeat={repeat} cannot be measured.", hint="Give seconds > 0, repeat ≥ 1."
             )
         self.pipeline = _pipeline(source, chain, select, seed, options)
-        self.seconds, self.count, self.warmup, self.repeat, self.cold = seconds, count, min(warmup, seconds / 2), repeat, cold
+        self.seconds, self.count, self.warmup, self.repeat, self.cold = seconds, count, warmup, repeat, cold
         self.fail_below = fail_below
         self._base = BenchResult.load(baseline) if isinstance(baseline, str | PathLike) else baseline
         self._clock = clock
@@ -209,7 +209,7 @@ class BenchRun(Controller):
         if not 0 < self.seconds * times < 86_400:
             raise UsageError(f"{times} times {self.seconds} seconds cannot be measured.")
         self.seconds *= times
-        self.count = None if self.count is None else max(1, round(self.count * times))
+        self.count = self.count and round(self.count * times)
         self._begin()
         self.renewed()
         return {}

@@ -16,7 +16,7 @@ from tarviz.model.processors import processors
 from tarviz.model.types import URL
 
 _PACKAGES = ("numpy", "pillow", "simplejpeg", "tensorflow", "tensorflow-cpu", "torch", "webdataset")
-_SAMPLES = 64
+_SAMPLES = 64  # shards, and bytes of each, that are looked at
 
 
 def facts(urls: Sequence[URL] = ()) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def facts(urls: Sequence[URL] = ()) -> dict[str, Any]:
         with suppress(PackageNotFoundError):
             versions[name] = version(name)
     load = round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
-    kinds = sorted({file_system(url) for url in urls[:64]})
+    kinds = sorted({file_system(url) for url in urls[:_SAMPLES]})
     system = f"{platform.system()} {platform.machine()}"
     return {"cores": processors(), "load": load, "system": system, "files": kinds, "versions": versions}
 
@@ -56,7 +56,7 @@ def cached_share(urls: Iterable[URL]) -> float | None:
     if not (hasattr(os, "preadv") and hasattr(os, "RWF_NOWAIT")):
         return None
     seen = there = 0
-    for url in list(urls)[:64]:
+    for url in list(urls)[:_SAMPLES]:
         if not stores.is_local(url):
             return None
         try:

@@ -1,7 +1,7 @@
 // @ts-check
 // The rate over time as lines on a canvas: the run at work, those before it as ghosts, megabytes a second beside it.
 
-import { fill, h } from "../host/core.mjs";
+import { fill, fitCanvas, h, screenDots } from "../host/core.mjs";
 import { formatMs, formatRate, nearest, ticks } from "./figures.mjs";
 
 /** @typedef {import("./figures.mjs").Point} Point */
@@ -19,10 +19,10 @@ export function drawRateLine(canvas, readout, lines, spot, result) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const pen = canvas.getContext("2d");
   if (!pen || !width || !height) return undefined;
-  const dots = globalThis.devicePixelRatio || 1;
-  canvas.width = Math.round(width * dots);
-  canvas.height = Math.round(height * dots);
+  const dots = screenDots();
+  fitCanvas(canvas, canvas, dots);
   pen.setTransform(dots, 0, 0, dots, 0, 0);
+  pen.clearRect(0, 0, width, height);
   const style = getComputedStyle(canvas);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();
   const [accent, second] = [colour("--tvz-line-1"), colour("--tvz-line-2")];

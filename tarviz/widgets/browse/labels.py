@@ -41,7 +41,7 @@ class Labels:
         `shown` is the field in each one's tile: what a tile says already is not said below it again.
         """
         if self.chosen is None and rows:
-            self.chosen = _usual(rows[:_LOOKED_AT], shown[:_LOOKED_AT])
+            self.chosen = _usual(rows[:_LOOKED_AT], shown)
         return self.chosen or ""
 
     def known(self, row: Row, label: str) -> str | None:

@@ -152,8 +152,7 @@ def number(value: float) -> str:
 
 
 def _line(array: NDArray[Any]) -> str:
-    text = " ".join(number(float(item)) for item in array.reshape(-1)[:12].tolist())
-    return f"{text} …" if array.size > 12 else text
+    return " ".join([*(number(float(item)) for item in array.reshape(-1)[:12].tolist()), "…"])
 
 
 def _words(value: Any) -> str:

@@ -81,9 +81,8 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
             with Image.open(io.BytesIO(cell.picture)) as opened:
                 picture = opened.convert("RGBA")
                 picture.thumbnail((side, side))
-                if picture.width < side // 2 and picture.height < side // 2:
-                    factor = max(1, min(side // picture.width, side // picture.height))
-                    picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
+                factor = min(side // picture.width, side // picture.height)
+                picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
                 page.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2), picture)
         else:
             pen.rectangle((x, y, x + side - 1, y + side - 1), outline=(210, 210, 210))

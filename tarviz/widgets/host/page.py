@@ -19,6 +19,7 @@ from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
+from weakref import WeakSet
 
 from tarviz.model.errors import UsageError
 from tarviz.widgets.host.behind import begun
@@ -113,16 +114,12 @@ class _Server(ThreadingTCPServer):  # not HTTPServer, which asks DNS for the mac
 
     def __init__(self, address: tuple[str, int], page: Page) -> None:
         self.page = page
-        self._open: set[socket.socket] = set()
+        self._open: WeakSet[socket.socket] = WeakSet()
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         self._open.add(request)
         super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self._open.discard(request)
-        super().shutdown_request(request)
 
     def hang_up(self) -> None:
         """End the connections that browsers keep open."""

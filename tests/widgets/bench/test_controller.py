@@ -107,6 +107,12 @@ class TestCounts:
         assert 100.0 == pytest.approx(meter.figures().rate)
         assert 60.0 == pytest.approx(meter.figures().first_seconds)
 
+    def test_warm_up_is_half_of_the_time_at_most(self):
+        clock = Clock()
+        run = done(steady(clock, 8.0), seconds=20, warmup=60, clock=clock, cpu=clock)
+
+        assert 10.0 == run.result.rows[0].mean("seconds")
+
     def test_percentiles_are_of_the_time_between_batches(self):
         clock = Clock()
         meter = Meter(clock)

@@ -415,6 +415,13 @@ class TestStatic:
         assert picture.startswith(b"\x89PNG")
         assert len(picture) <= 150_000
 
+    def test_of_a_saved_page_as_many_records_have_tiles_as_its_budget_allows(self, browser):
+        message, buffers = browser.still(0)
+        each = sum(map(len, buffers)) // 24 + 300
+
+        assert 24 == len(message["rows"]["rows"])
+        assert [30, 60] == [len(browser.still(budget)[0]["rows"]["rows"]) for budget in (30 * each, 1 << 30)]
+
     def test_noise_is_cut_to_fit_and_says_so(self):
         noise = io.BytesIO()
         Image.frombytes("RGB", (160, 160), os.urandom(160 * 160 * 3)).save(noise, "PNG")

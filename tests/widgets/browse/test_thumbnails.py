@@ -32,10 +32,19 @@ def test_an_object_is_cut_out_with_a_rim_whatever_size_its_annotation_is_of(scal
 
     assert found.picture is not None
     white = np.argwhere(np.asarray(Image.open(io.BytesIO(found.picture))) > 128)
-    tall, wide = Image.open(io.BytesIO(found.picture)).size
     assert [50, 50] == (white.max(0) - white.min(0) + 1).tolist()
-    assert 50 < tall == wide < 80
-    assert np.abs(white.min(0) + white.max(0) + 1 - wide).max() <= 2  # in the middle
+    assert ("JPEG", (61, 61)) == ((picture := Image.open(io.BytesIO(found.picture))).format, picture.size)
+    assert np.abs(white.min(0) + white.max(0) + 1 - 61).max() <= 2  # in the middle
+
+
+@pytest.mark.parametrize(("box", "size"), [((0, 0, 10, 20), (13, 23)), ((30, 20, 40, 30), (11, 13)), ((50, 50, 60, 50), (1, 1))])
+def test_the_rim_ends_where_the_picture_does_and_what_one_sees_through_stays(box, size):
+    out = io.BytesIO()
+    Image.new("RGBA", (40, 40), (9, 9, 9, 0)).save(out, "PNG")
+    found = thumbnails._cut("png", out.getvalue(), Box("a", None, *box, 0, 0), 500)
+    picture = Image.open(io.BytesIO(found.picture))
+
+    assert ("RGBA", size, (0, 0)) == (picture.mode, picture.size, picture.getchannel("A").getextrema())
 
 
 def test_pictures_of_one_record_lie_over_each_other_or_two_by_two():
@@ -49,6 +58,14 @@ def test_pictures_of_one_record_lie_over_each_other_or_two_by_two():
         with Image.open(io.BytesIO(tile.picture)) as image:
             assert (96, 96) == image.size
             assert colours[:count] == [tuple(50 * round(value / 50) for value in image.getpixel(at)) for at in middles]
+
+
+@pytest.mark.parametrize(("sizes", "size"), [([(40, 10), (40, 5)], (96, 50)), ([(10, 40), (10, 9)], (96, 96)), ([(8, 4)] * 3, (96, 50))])
+def test_pictures_side_by_side_have_the_room_of_the_tallest(sizes: list[tuple[int, int]], size: tuple[int, int]):
+    fields = {f"{name}.png": png((9, 9, 9), each) for name, each in zip("abc", sizes, strict=False)}
+    tile = thumbnails.made_of(thumbnails.TilePlan(tuple(fields)), fields, Overlays(), 96)
+
+    assert size == Image.open(io.BytesIO(tile.picture)).size
 
 
 class TestKept:

@@ -130,6 +130,7 @@ def test_the_comparison_is_data_too():
             "steps": [{"op": "decode(png)", **step, "error": ERROR.to_dict()}],
         },
     ]
+    assert [found[1], found[0], found[2]] == plain(columns()[::-1], RECORDS)
 
 
 def test_what_is_infinitely_far_is_no_number_of_json():

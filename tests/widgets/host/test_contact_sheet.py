@@ -35,8 +35,8 @@ def filled(page: np.ndarray, dark: bool = False) -> tuple[int, int, int, int] | 
     [
         ((112, 112), (8, 30, 120, 142)),
         ((300, 150), (8, 58, 120, 114)),  # made smaller, in the middle
-        ((56, 20), (36, 76, 92, 96)),  # half as wide as its place: as it is
-        ((55, 20), (9, 66, 119, 106)),  # grown by whole numbers
+        ((57, 20), (35, 76, 92, 96)),  # more than half as wide as its place: as it is
+        ((56, 20), (8, 66, 120, 106)),  # grown by whole numbers
         ((20, 10), (14, 61, 114, 111)),
         ((10, 55), (54, 31, 74, 141)),
     ],

@@ -224,8 +224,9 @@ def test_its_port_is_free_as_soon_as_it_is_closed():
     with Page(Fake()) as page:
         page.start()
         connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=100)
-        connection.request("GET", "/state", headers={"Cookie": f"{page.cookie}={page.token}"})
-        connection.getresponse().read()
+        for path in ("/state", "/page.mjs"):  # one connection serves both
+            connection.request("GET", path, headers={"Cookie": f"{page.cookie}={page.token}"})
+            connection.getresponse().read()
     assert b"" == connection.sock.recv(1), "a connection that a browser keeps is ended"
     with Page(Fake(), port=page.port) as again:
         assert page.port == again.port

@@ -127,6 +127,16 @@ def test_its_picture_is_an_output_of_its_own_for_when_its_kernel_is_gone(view, s
     assert view.model_id == still[1][STANDS_FOR]
 
 
+def test_its_picture_is_renewed_where_it_stands(view, shell):
+    from IPython.utils.capture import capture_output
+
+    with capture_output() as captured:
+        view._ipython_display_()
+        view.renew()
+
+    assert captured.outputs[0].data == captured.outputs[-1].data
+
+
 def test_where_no_style_reaches_the_widget_there_is_one_output(view, shell):
     shell.user_ns["__vsc_ipynb_file__"] = "n.ipynb"
 
@@ -162,6 +172,15 @@ def test_what_a_reader_will_ask_is_answered_beforehand_as_far_as_it_has_room():
     assert ({"budget": used // 2}, [b"12345"]) == (view._first, view._pictures)
     assert (used - each[2], answers[:2]) == (view.to_static(used - 1), view._answers)
     view.close()
+
+
+def test_all_views_that_are_open_are_made_ready_at_once():
+    views = [View(Asked()), View(Asked())]
+    views[1].close()
+    View.all_to_static(1 << 20)
+
+    assert [4, 0] == [len(view._answers) for view in views]
+    views[0].close()
 
 
 def test_what_its_reader_chose_is_saved_with_the_notebook(view):

@@ -40,7 +40,8 @@ def embedded(tmp_path, count=90):
     found = []
     for at in range(count):
         fields = {"png": png((at % 3 * 100, 50, 200 - at % 3 * 90)), "cls": str(at % 3).encode()}
-        fields["json"] = json.dumps({"w": at, "h": at * at, "name": f"n{at % 2}", "score": at / 7, "even": at % 2 == 0}).encode()
+        tree = {"w": at, "h": at * at, "name": f"n{at % 2}", "score": at / 7, "even": at % 2 == 0, "list": [at]}
+        fields["json"] = json.dumps(tree).encode()
         if at % 10:
             fields["emb.npy"] = saved((centres[at % 3] + draw.normal(size=16)).astype(np.float32))
         found.append((f"k{at:04d}", fields))
@@ -257,9 +258,11 @@ class TestColumns:
         found, _ = ask(browser, "map_choices")
 
         assert ["emb.npy", "png"] == [field["name"] for field in found["fields"]]
-        assert {"size", "json.w", "json.h", "json.score", "cls"} <= set(found["numeric"])
-        assert "json.name" not in found["numeric"]
-        assert "json.name" in [column["name"] for column in found["columns"]]
+        names = [column["name"] for column in found["columns"]]
+        assert "json.list" in browser.shards.questions.table.leaves
+        assert not {"key", "shard", "n", "json.list", "png.phash", "cls.checksum"} & set(names)
+        assert ("size", len(names)) == (names[0], len(set(names)))
+        assert [name for name in names if name != "json.name"] == found["numeric"]
         assert "pca" == found["by"][0]
 
 

@@ -35,13 +35,12 @@ def header(row: Row, ext: str) -> tuple[dict[str, Any], list[Buffer]]:
         shown += _header_fields(block)
         size = number(block[124:136]) or 0
         place += BLOCK
-        if block[156:157] in b"xgLK" and block[156:157] != b"":
-            body = raw[place : place + size]
-            long_name = ["long name", readable(body.rstrip(b"\0").decode("utf-8", "backslashreplace"))]
-            shown += _pax(body) if block[156:157] in (b"x", b"g") else [long_name]
-            place += payload_blocks(size)
-        else:
+        if block[156:157] not in b"xgLK":
             break
+        body = raw[place : place + size]
+        long_name = ["long name", readable(body.rstrip(b"\0").decode("utf-8", "backslashreplace"))]
+        shown += _pax(body) if block[156:157] in b"xg" else [long_name]
+        place += payload_blocks(size)
     return {"rows": shown}, [raw[:4096]]
 
 
