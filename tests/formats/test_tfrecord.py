@@ -322,6 +322,12 @@ class TestCorpus:
                 assert int(where[1]) == caught.value.offset
 
 
+def test_every_file_of_the_corpus_behaves_as_expected():
+    """`make test` runs three cases of the test above: they are quick in one go."""
+    for case in corpus("tfrecord"):
+        TestCorpus().test_behaves_as_expected(*case.values)
+
+
 @pytest.mark.parametrize("name", ["bad-data-crc-rec2.tfrecord", "bad-footer-rec2.tfrecord"])
 def test_skip_reads_on_behind_the_damage(name):
     reader = tfrecord.read((DATA / "corpora" / "tfrecord" / name).read_bytes(), on_error="skip")

@@ -156,6 +156,21 @@ class TestCorpus:
         assert error is not None or report.warnings
 
 
+@pytest.mark.parametrize(
+    "holds",
+    [
+        TestCorpus.test_reads_as_expected_when_lenient,
+        TestCorpus.test_reads_as_expected_when_strict,
+        TestCorpus.test_options_of_the_matrix_do_what_they_say,
+    ],
+)
+def test_every_small_tar_of_the_corpus(holds):
+    """Of each test above `make test` runs three cases: these are quick in one go."""
+    for case in CASES:
+        if case["bytes"] < 30_000:
+            holds(None, case)
+
+
 class TestRecords:
     @given(record_lists(), st.sampled_from([tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]), st.sampled_from([4096, 8192, 1 << 20]))
     @settings(max_examples=100, deadline=None)
