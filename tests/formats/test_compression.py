@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats.compression import Inflater, kind
 from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tests.conftest import each_case
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -45,7 +46,7 @@ class TestEveryKind:
     def test_is_told_by_its_first_bytes(self, how):
         assert how == kind(PACK[how](b"x"))
 
-    @pytest.mark.parametrize("step", [1, 7, 1000, 1 << 20])
+    @each_case("step", [1, 7, 1000, 1 << 20])
     def test_gives_what_went_in(self, how, step):
         text = TEXT[:3000] if step == 1 else TEXT
 
@@ -147,8 +148,8 @@ def test_a_gzip_header_may_hold_every_field_of_its_standard():
         assert TEXT == inflate(checked + plain[10:], step=step)
 
 
-@pytest.mark.parametrize("step", [1, 5, 1 << 20])
-@pytest.mark.parametrize("padding", [4, 8, 4096])
+@each_case("step", [1, 5, 1 << 20])
+@each_case("padding", [4, 8, 4096])
 def test_zeros_may_stand_behind_streams_of_xz(step, padding):
     """The .xz file format, 2.2: stream padding, a multiple of four."""
     packed = lzma.compress(b"one") + bytes(padding) + lzma.compress(b"two") + bytes(padding)

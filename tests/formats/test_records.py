@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tarviz.formats.records import Grouper, split_name
 from tarviz.formats.tar import Scanner
 from tarviz.testing.strategies import shard
+from tests.conftest import each_case
 
 
 def grouped(names, **options):
@@ -18,7 +19,7 @@ def grouped(names, **options):
 
 
 class TestSplitName:
-    @pytest.mark.parametrize(
+    @each_case(
         ("name", "first", "last"),
         [
             (b"d/a.seg.jpg", (b"d/a", "seg.jpg"), (b"d/a.seg", "jpg")),

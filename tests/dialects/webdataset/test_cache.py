@@ -19,6 +19,7 @@ from tarviz.dialects.webdataset.cache import FileCache, LRUCleanup, StreamingOpe
 from tarviz.model.errors import DataError, NotFoundError, UsageError
 from tarviz.stores.cached import copies
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
+from tests.conftest import each_case
 
 
 def shard(first: int, size: int = 1000) -> bytes:
@@ -249,7 +250,7 @@ class TestFileCache:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @each_case(
         ("url", "expected"),
         [
             ("https://h/a/b.tar?x=1", ["b.tar", "a/b.tar", "a/b.tar"]),

@@ -23,7 +23,7 @@ from tarviz.dialects.webdataset.parts.source import shares
 from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.samples import write_shard
-from tests.conftest import DATA
+from tests.conftest import DATA, each_case
 
 Shards = Callable[..., str]
 peer = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # webdataset leaves its files open
@@ -397,7 +397,7 @@ class TestState:
 
 
 class TestMisuse:
-    @pytest.mark.parametrize(
+    @each_case(
         ("make", "message"),
         [
             (lambda url: wds.WebDataset(url, extension="jpg"), "Did you mean 'extensions'"),

@@ -14,6 +14,7 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.wire import Wire, _raise, json_error, whole
 from tarviz.stores.retry import RetryError
 from tarviz.testing.faults import Fault, FaultServer
+from tests.conftest import each_case
 from tests.servers.clock import FakeClock
 
 
@@ -80,7 +81,7 @@ def test_a_server_that_takes_no_connection_was_never_reached():
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "code", "expected"),
     [
         ('{"error": {"code": 404, "message": "No such  object:\\n b/o"}}', "", ("", "No such object: b/o")),
