@@ -100,7 +100,7 @@ class TestPieces:
     def test_old_gnu_entries_end_at_the_first_empty_one(self):
         entries = b"".join(b"%011o\0%011o\0" % pair for pair in ((0, 5), (9, 1)))
 
-        assert [(0, 5), (9, 1)] == pax.gnu_pieces(bytes(386) + entries + bytes(100), 386, 4)
+        assert [(0, 5), (9, 1)] == pax.gnu_pieces(bytes(386) + entries + bytes(24) + entries, 386, 4)
         with pytest.raises(DataError, match="E_SPARSE"):
             pax.gnu_pieces(bytes(386) + b"x" * 24, 386, 1)
 
