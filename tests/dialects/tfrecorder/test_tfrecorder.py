@@ -241,6 +241,7 @@ class TestAttributes:
         pytest.importorskip("tensorflow", reason="TensorFlow reads what was written")
         points = [Everything(**{**VALUES, "whole": np.array(n, np.int32)}) for n in range(2)] + [Everything(**VALUES)]
         factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": points})
+        (tmp_path / "a/0.crc").write_bytes(b"no records: it stands before them")
         paths = factory.get_tfrecord_filepaths(tmp_path / "a")
         kept = [value[6].numpy() for value in factory.generate_dataset(paths)]
         (tmp_path / "a/schema.json").unlink()
