@@ -9,11 +9,13 @@ import lzma
 import subprocess
 import sys
 import zlib
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tarviz.formats import compression
 from tarviz.formats.compression import Inflater, kind
 from tarviz.model.errors import DataError, LimitError, MissingPackageError
 from tests.conftest import each_case
@@ -65,10 +67,22 @@ class TestEveryKind:
                 inflate(data[:length] if length else data[:1], how)
             assert caught.value.code in ("E_TRUNCATED_COMPRESSED", "E_CORRUPT_COMPRESSED")
 
-    @pytest.mark.matrix
-    def test_a_bomb_is_refused(self, how):
-        with pytest.raises(LimitError, match="more than 20 to 1"):
-            inflate(PACK[how](bytes(70 << 20)), ratio=20)
+    def test_a_bomb_is_refused_wherever_it_begins(self, how, monkeypatch):
+        monkeypatch.setattr(compression, "RATIO_FLOOR", 1 << 19)
+        noise, calm = Random(4).randbytes(1 << 15), Random(5).randbytes(1 << 14) + bytes(1 << 18) + Random(6).randbytes(1 << 14)
+        for before in (b"", noise):
+            with pytest.raises(LimitError, match="more than 20 to 1"):
+                inflate(PACK[how](before + bytes(5 << 19)), ratio=20)
+
+        assert calm == inflate(PACK[how](calm), ratio=20)
+
+    @each_case("step", [1, 5, 1 << 20])
+    def test_what_stands_behind_the_last_stream_is_placed(self, how, step):
+        data = PACK[how](b"abc") + PACK[how](b"d")
+        reader, buffer = Inflater(Source(data + b"garbage", step), how), memoryview(bytearray(9))
+        found = b"".join(bytes(buffer[: reader.readinto(buffer)]) for _ in range(9))
+
+        assert (b"abcd", len(data)) == (found, reader.trailing)
 
 
 class TestGzip:
@@ -105,14 +119,6 @@ class TestGzip:
 
         assert [3, 0] == [reader.readinto(memoryview(bytearray(9))) for _ in range(2)]
         assert reader.trailing is None
-
-    def test_bytes_behind_the_last_stream_are_placed(self):
-        data = gzip.compress(b"abc")
-        reader = Inflater(Source(data + b"garbage"), "gzip")
-        buffer = bytearray(100)
-
-        assert [3, 0, 0] == [reader.readinto(memoryview(buffer)) for _ in range(3)]
-        assert len(data) == reader.trailing
 
     @given(st.binary(max_size=2000), st.text(st.characters(codec="latin-1", exclude_characters="\0"), max_size=20), st.integers(1, 60))
     @settings(max_examples=100, deadline=None)
