@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tarviz.formats import header_parse, pax
+from tarviz.formats.tar import Scanner
 from tarviz.model.errors import DataError, TarvizWarning
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
@@ -31,6 +32,25 @@ def sparse_tar(folder: Path, pieces: int) -> None:
     subprocess.run(line, cwd=folder, check=True)
     if (folder / "a.tar").read_bytes()[156:157] != b"S":
         pytest.skip("this file system has no holes")
+
+
+@each_case(
+    ("data", "code"),
+    [
+        (raw("x", b"9" * 11 + b"\0", b"x"), "E_SIZE"),
+        (raw("x", b"\xff" * 12, b"L"), "E_SIZE"),
+        (raw("x", header_parse.MAX_SPECIAL, b"x"), "E_TRUNCATED"),
+        (raw("x", header_parse.MAX_SPECIAL + 1, b"x"), "E_LIMIT"),
+        (tars.pax((b"a", b"b")) * header_parse.MAX_EXTENSIONS + END, "E_HEADER"),
+        (tars.pax((b"a", b"b")) * (header_parse.MAX_EXTENSIONS + 1) + END, "E_LIMIT"),
+    ],
+)
+def test_extension_headers_that_cannot_be_or_are_too_many_are_refused(data: bytes, code: str):
+    scanner = Scanner("a.tar")
+    scanner.scan(memoryview(data), 0, final=True)
+
+    assert scanner.error is not None
+    assert (code, 0) == (scanner.error.code, scanner.error.offset)
 
 
 @pytest.mark.parametrize("count", [1, 40])
