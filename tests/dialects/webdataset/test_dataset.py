@@ -658,3 +658,11 @@ class TestPasses:
         state = dataset.state_dict()
 
         assert (0, 0, 6, 3) == (state["share"], state["record"], state["done"], state["given"])
+
+
+def test_a_file_url_may_do_without_its_slashes(shards: Shards) -> None:
+    path = shards(4, 2)
+
+    assert [[f"k{n:05d}" for n in range(4)]] * 3 == [
+        [sample["__key__"] for sample in wds.WebDataset(url)] for url in (path, f"file:{path}", f"file://{path}")
+    ]
