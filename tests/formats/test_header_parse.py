@@ -53,6 +53,15 @@ def test_extension_headers_that_cannot_be_or_are_too_many_are_refused(data: byte
     assert (code, 0) == (scanner.error.code, scanner.error.offset)
 
 
+@each_case(("keyword", "codes"), [(b"path", ["W_GLOBAL_PATH_IGNORED"]), (b"size", ["W_GLOBAL_PATH_IGNORED"]), (b"comment", [])])
+def test_a_global_header_names_no_member_and_an_empty_one_says_nothing(keyword: bytes, codes: list[str]):
+    data = tars.pax((keyword, b"7"), kind=b"g") + raw("x", 0, b"x") + member("a.b", b"1") + END
+    scanner = Scanner("a.tar")
+
+    assert [("a.b", 1)] == [(each.name, each.size) for each in scanner.scan(memoryview(data), 0, final=True)]
+    assert codes == [note.code for note in scanner.notes]
+
+
 @pytest.mark.parametrize("count", [1, 40])
 def test_a_ustar_prefix_and_its_name_are_joined_by_a_slash(tmp_path: Path, count: int):
     content = [(f"{DEEP}/k{number:03d}", {"cls": b"%d" % number}) for number in range(count)]
