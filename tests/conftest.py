@@ -7,6 +7,7 @@ import fcntl
 import functools
 import gc
 import importlib.util
+import inspect
 import json
 import lzma
 import os
@@ -166,6 +167,29 @@ def sampled(cases: Iterable[Any], count: int) -> list[Any]:
         )
         found.append(pytest.param(*values, marks=[*marks, *([] if at in quick else [pytest.mark.matrix])], id=name))
     return found
+
+
+def each_case(names: str | tuple[str, ...], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """As `pytest.mark.parametrize`, all in one test: for cases that take a moment each, so that `make test` leaves none of them out."""
+    words = (names,) if isinstance(names, str) else names
+    listed = [(case,) if isinstance(names, str) else case for case in cases]
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(*args: Any, **fixtures: Any) -> None:
+            for case in listed:
+                try:
+                    test(*args, **fixtures, **dict(zip(words, case, strict=True)))
+                except BaseException as error:  # pytest's own, too
+                    error.add_note(f"The case is {dict(zip(words, case, strict=True))}.")
+                    raise
+
+        found = inspect.signature(test)
+        left = [each for name, each in found.parameters.items() if name not in words]
+        run.__signature__ = found.replace(parameters=left)  # type: ignore[attr-defined]
+        return run
+
+    return decorated
 
 
 def corpus(folder: str) -> list[Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import CASES, sampled
+from tests.conftest import CASES, each_case, sampled
 from tests.test_skips import pytest_in
 
 
@@ -30,6 +31,22 @@ def test_marks_ids_and_tuples_are_kept():
     assert [((1, 2), "one", ["slow"]), ((3, 4), None, ["matrix"])] == [
         (case.values, case.id, [mark.name for mark in case.marks]) for case in found
     ]
+
+
+def test_a_case_that_fails_among_all_of_one_test_is_named():
+    tried = []
+
+    @each_case(("at", "even"), [(0, True), (1, True), (2, True)])
+    def test(one: int, at: int, even: bool):
+        tried.append(one + at)
+        assert even == (at % 2 == 0)
+
+    with pytest.raises(AssertionError) as caught:
+        test(one=1)
+
+    assert [1, 2] == tried
+    assert ["The case is {'at': 1, 'even': True}."] == caught.value.__notes__
+    assert ["one"] == list(inspect.signature(test).parameters)
 
 
 SUITE = """

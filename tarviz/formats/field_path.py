@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,10 +93,8 @@ def _read(value: Any) -> Any:
         return value
     text = bytes(value[:MAX_PAYLOAD]).decode("utf-8-sig", "replace").strip()
     for kind in (int, float) if len(text) <= 400 else ():
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
 
 

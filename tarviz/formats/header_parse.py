@@ -40,7 +40,7 @@ class HeaderWalk:
     """
 
     start: int
-    final: bool = False  # the tar ends with the buffer
+    final: bool  # the tar ends with the buffer
     at: int = 0
     member: tuple[bytes, int] | None = None
     path: bytes | None = None

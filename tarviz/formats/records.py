@@ -255,7 +255,6 @@ class _Seen:
             return []
         keys, hashed = grouped.keys, grouped.key_hash
         places = grouped.members.start[grouped.rows[:-1]]
-        again: list[tuple[int, int]] = []
         # Ascending so far and in this block: everything is greater than all before, so nothing returned.
         self._ascending = self._ascending and bytes(keys[0]) > self._last and bool((keys[1:] > keys[:-1]).all())
         self._last = bytes(keys[-1])
@@ -265,17 +264,14 @@ class _Seen:
         if self._unsorted:
             self._keep(*(np.concatenate(columns) for columns in zip(*self._unsorted, strict=True)))
             self._unsorted = []
+        order = np.argsort(hashed, kind="stable")
+        first = places[order[np.searchsorted(hashed[order], hashed)]]
         for values, offsets in self._sorted:
             near = np.minimum(np.searchsorted(values, hashed), len(values) - 1)
-            again += [(row, int(offsets[near[row]])) for row in np.flatnonzero(values[near] == hashed).tolist()]
-        order = np.argsort(hashed, kind="stable")
-        twice = np.flatnonzero(hashed[order][1:] == hashed[order][:-1])
-        again += [(int(order[row + 1]), int(places[order[row]])) for row in twice.tolist()]
+            first = np.where(values[near] == hashed, np.minimum(first, offsets[near]), first)
         self._keep(hashed, places)
-        first: dict[int, int] = {}
-        for row, place in again:
-            first[row] = min(place, first.get(row, place))
-        return sorted(first.items())
+        again = np.flatnonzero(first != places)
+        return list(zip(again.tolist(), first[again].tolist(), strict=True))
 
     def _keep(self, hashed: NDArray[np.uint64], places: NDArray[np.int64]) -> None:
         order = np.argsort(hashed, kind="stable")

@@ -140,7 +140,9 @@ class Scanner:
                     continue
                 if self._followed:  # what leads on from here was not looked at
                     self._spread, table = 0, None
-            if not self._walk(data, base, final, rows):
+            at = self.at
+            self._walk(data, base, final, rows)
+            if self.at == at:  # nothing more can be done with this buffer
                 break
         members = rows.members()
         self.found += len(members)
@@ -215,11 +217,12 @@ class Scanner:
                 offset = int(table.at[first + row]) * BLOCK + base
                 self._note("W_NAME_ENCODING", "the name is not UTF-8; its bytes are kept as they are.", offset, to_text(name))
 
-    def _walk(self, data: memoryview, base: int, final: bool, rows: GatheredMembers) -> bool:
-        """Read one member, or the end mark, with care; False when nothing more can be done with this buffer."""
+    def _walk(self, data: memoryview, base: int, final: bool, rows: GatheredMembers) -> None:
+        """Read one member, or the end mark, with care; stays where it is when nothing more can be done with this buffer."""
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
-            return self._zeros(data, position, final)
+            self._zeros(data, position, final)
+            return
         walk = header_parse.HeaderWalk(self.at, final)
         try:
             entry, notes = header_parse.read(walk, data, base)
@@ -228,19 +231,18 @@ class Scanner:
             if final:
                 error = DataError("the tar ends inside a header.", code="E_TRUNCATED", offset=self.at, member=self._name(data, position))
                 self._fail(error, data, position)
-            return False
+            return
         except header_parse.OrphanError:
             text = "an extension header stands before the end of the archive; the member it belongs to is missing."
             if self.strict:
                 self._fail(DataError(text, code="E_HEADER", offset=self.at), data, position)
-                return False
-            self._note("W_ORPHAN_EXT", text, self.at)
-            self.state = Headers(orphan=True)
-            self.at = walk.at
-            return True
+            else:
+                self._note("W_ORPHAN_EXT", text, self.at)
+                self.at, self.state = walk.at, Headers(orphan=True)
+            return
         except DataError as error:
             self._fail(error, data, position, walk)
-            return False
+            return
         member = to_text(entry.name)
         for code, text in notes:
             self._note(code, text, entry.start, member)
@@ -249,27 +251,26 @@ class Scanner:
                 refusal.at(shard=self.shard)
                 faulty = {"W_SIZE_MISMATCH": entry[:2], "W_CONTINUED": (entry.name, FILE)}.get(code)
                 self.state = Damaged(refusal, walk.at, faulty, go_on=entry.end)
-                return False
+                return
             if code == "W_CONTINUED":
                 self.continued = entry.name
         rows.add(entry)
         self.at = entry.end
         stored = entry.size if entry.sparse is None else sum(length for _, length in entry.sparse)
         self._tail = (entry.name, entry.type, entry.start, entry.data, stored)
-        return True
 
-    def _zeros(self, data: memoryview, position: int, final: bool) -> bool:
+    def _zeros(self, data: memoryview, position: int, final: bool) -> None:
         """A zero block: the end mark is two of them."""
         second, lone = data[position + BLOCK : position + 2 * BLOCK].tobytes(), False
         if len(second) < BLOCK and not final:
             self.wants = self.at + 2 * BLOCK
-            return False
+            return
         if second.strip(b"\0"):
             if len(second) == BLOCK and pax.checksum_right(second):
                 self._note("W_LONE_ZERO", f"one zero block, then a member at byte {self.at + BLOCK}; what follows is not read.", self.at)
                 if self.concatenated:
                     self.at += BLOCK
-                    return True
+                    return
                 lone = True
         elif len(second) < BLOCK:
             self._note("W_NO_EOF", "one zero block ends the tar where two should.", self.at)
@@ -279,7 +280,6 @@ class Scanner:
         assert isinstance(self.state, Headers)
         # Something that is no header behind one block of zeros: perhaps the payload of a member whose header is lost.
         self.state = Ended(open_end=self.state.orphan or (bool(second.strip(b"\0")) and not lone), lone=lone, at=self.at)
-        return False
 
     def behind(self, data: memoryview, base: int, *, final: bool = False) -> bool:
         """Look at bytes after the end-of-archive marker. True when a member begins there that is to be read as well (`concatenated`).

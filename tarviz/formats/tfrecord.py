@@ -101,9 +101,6 @@ class Frames:
     _whole: Sequence[bytes] | None
     _pieces: Sequence[tuple[Buffer, ...]]
 
-    def __len__(self) -> int:
-        return len(self.size)
-
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
         """What to write for the records `first:last`, in order: one buffer where they are short. Long payloads are not copied."""
         whole = self._whole

@@ -164,11 +164,12 @@ def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) 
     places: list[int] = []
     fd = os.open(stores.local_path(url), READ)
     try:
-        for row in range(0, len(view), BLOCK):
-            if read_into(fd, view[row : row + BLOCK], at) < BLOCK:
+        while len(places) < _AT_ONCE:
+            header = view[len(places) * BLOCK :][:BLOCK]
+            if read_into(fd, header, at) < BLOCK:
                 break
             try:
-                length = int(view[row + 124 : row + 135].tobytes(), 8)
+                length = int(header[124:135].tobytes(), 8)
             except ValueError:
                 break
             if length < 0:

@@ -42,7 +42,7 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
         yield from _counted(map(read, runs), report)
         return
     with (
-        ThreadPoolExecutor(min(_AT_ONCE, len(runs)), "tarviz-pick") as pool,
+        ThreadPoolExecutor(_AT_ONCE, "tarviz-pick") as pool,
         closing(in_order(iter(runs), read, pool, _AT_ONCE)) as found,
     ):
         yield from _counted(found, report)

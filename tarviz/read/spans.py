@@ -336,7 +336,5 @@ def ranges(begin: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[NDArray[np
     >>> ranges(np.array([0, 5, 20]), np.array([5, 9, 30]))
     (array([ 0, 20]), array([ 9, 30]))
     """
-    if len(begin) < 2:
-        return begin, end
     apart = begin[1:] != end[:-1]
-    return begin[np.concatenate(([True], apart))], end[np.concatenate((apart, [True]))]
+    return np.append(begin[:1], begin[1:][apart]), np.append(end[:-1][apart], end[-1:])

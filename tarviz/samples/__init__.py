@@ -38,7 +38,7 @@ def _bundled(name: str) -> bytes:
 
 
 def _digits(size: int, margin: int, train: bool) -> Iterator[Sample]:
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     rows = np.loadtxt(io.BytesIO(gzip.decompress(_bundled("data/digits.csv.gz"))), delimiter=",", dtype=np.uint8)
     order = np.random.default_rng(0).permutation(len(rows))
@@ -46,9 +46,8 @@ def _digits(size: int, margin: int, train: bool) -> Iterator[Sample]:
     split = "train" if train else "test"
     for count, row in enumerate(part):
         grey = np.minimum(rows[row, :64].astype(np.uint16) * 16, 255).astype(np.uint8).reshape(8, 8)  # 0…16 in the source
-        picture = Image.new("L", (size, size))
-        inner = Image.fromarray(grey).resize((size - 2 * margin, size - 2 * margin), Image.Resampling.BICUBIC)
-        picture.paste(inner, (margin, margin))
+        side = size - 2 * margin
+        picture = ImageOps.expand(Image.fromarray(grey).resize((side, side), Image.Resampling.BICUBIC), margin)
         out = io.BytesIO()
         picture.save(out, "PNG")
         yield f"{split}/n{count:08d}", {"png": out.getvalue(), "cls": b"%d" % rows[row, 64]}

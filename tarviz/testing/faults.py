@@ -220,7 +220,7 @@ class FaultServer:
         left = int(headers.get("content-length", "0")) - len(body)
         while left > 0:
             self._await(connection)
-            if not (piece := connection.recv(min(left, _PIECE))):
+            if not (piece := connection.recv(_PIECE)):
                 return None
             left -= len(piece)
         return Request(method, path, headers, time.monotonic())

@@ -9,13 +9,16 @@ import lzma
 import subprocess
 import sys
 import zlib
+from random import Random
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tarviz.formats import compression
 from tarviz.formats.compression import Inflater, kind
 from tarviz.model.errors import DataError, LimitError, MissingPackageError
+from tests.conftest import each_case
 
 zstandard = pytest.importorskip("zstandard")
 
@@ -45,7 +48,7 @@ class TestEveryKind:
     def test_is_told_by_its_first_bytes(self, how):
         assert how == kind(PACK[how](b"x"))
 
-    @pytest.mark.parametrize("step", [1, 7, 1000, 1 << 20])
+    @each_case("step", [1, 7, 1000, 1 << 20])
     def test_gives_what_went_in(self, how, step):
         text = TEXT[:3000] if step == 1 else TEXT
 
@@ -64,10 +67,22 @@ class TestEveryKind:
                 inflate(data[:length] if length else data[:1], how)
             assert caught.value.code in ("E_TRUNCATED_COMPRESSED", "E_CORRUPT_COMPRESSED")
 
-    @pytest.mark.matrix
-    def test_a_bomb_is_refused(self, how):
-        with pytest.raises(LimitError, match="more than 20 to 1"):
-            inflate(PACK[how](bytes(70 << 20)), ratio=20)
+    def test_a_bomb_is_refused_wherever_it_begins(self, how, monkeypatch):
+        monkeypatch.setattr(compression, "RATIO_FLOOR", 1 << 19)
+        noise, calm = Random(4).randbytes(1 << 15), Random(5).randbytes(1 << 14) + bytes(1 << 18) + Random(6).randbytes(1 << 14)
+        for before in (b"", noise):
+            with pytest.raises(LimitError, match="more than 20 to 1"):
+                inflate(PACK[how](before + bytes(5 << 19)), ratio=20)
+
+        assert calm == inflate(PACK[how](calm), ratio=20)
+
+    @each_case("step", [1, 5, 1 << 20])
+    def test_what_stands_behind_the_last_stream_is_placed(self, how, step):
+        data = PACK[how](b"abc") + PACK[how](b"d")
+        reader, buffer = Inflater(Source(data + b"garbage", step), how), memoryview(bytearray(9))
+        found = b"".join(bytes(buffer[: reader.readinto(buffer)]) for _ in range(9))
+
+        assert (b"abcd", len(data)) == (found, reader.trailing)
 
 
 class TestGzip:
@@ -105,14 +120,6 @@ class TestGzip:
         assert [3, 0] == [reader.readinto(memoryview(bytearray(9))) for _ in range(2)]
         assert reader.trailing is None
 
-    def test_bytes_behind_the_last_stream_are_placed(self):
-        data = gzip.compress(b"abc")
-        reader = Inflater(Source(data + b"garbage"), "gzip")
-        buffer = bytearray(100)
-
-        assert [3, 0, 0] == [reader.readinto(memoryview(buffer)) for _ in range(3)]
-        assert len(data) == reader.trailing
-
     @given(st.binary(max_size=2000), st.text(st.characters(codec="latin-1", exclude_characters="\0"), max_size=20), st.integers(1, 60))
     @settings(max_examples=100, deadline=None)
     def test_headers_with_names_are_read_in_any_pieces(self, data, name, step):
@@ -147,8 +154,8 @@ def test_a_gzip_header_may_hold_every_field_of_its_standard():
         assert TEXT == inflate(checked + plain[10:], step=step)
 
 
-@pytest.mark.parametrize("step", [1, 5, 1 << 20])
-@pytest.mark.parametrize("padding", [4, 8, 4096])
+@each_case("step", [1, 5, 1 << 20])
+@each_case("padding", [4, 8, 4096])
 def test_zeros_may_stand_behind_streams_of_xz(step, padding):
     """The .xz file format, 2.2: stream padding, a multiple of four."""
     packed = lzma.compress(b"one") + bytes(padding) + lzma.compress(b"two") + bytes(padding)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, LimitError, SchemaError, UsageError
+from tests.conftest import each_case
 
 CORPORA = Path(__file__).parents[1] / "data" / "corpora"
 
@@ -82,7 +83,7 @@ class TestEncode:
         with pytest.raises(UsageError, match="bytes, int64, float"):
             example.encode({"cls": b"7"}, {"cls": "int32"})
 
-    @pytest.mark.parametrize("text", [b"cat", b"", b" ", b"1_0", b"1 2", b"0x10", b"1.0", b"7\0", "७".encode(), b"--1", b"9" * 10_000])
+    @each_case("text", [b"cat", b"", b" ", b"1_0", b"1 2", b"0x10", b"1.0", b"7\0", "७".encode(), b"--1", b"9" * 10_000])
     def test_what_is_no_integer_is_an_error_that_names_field_record_and_shard(self, text):
         with pytest.raises(DataError, match="'cls'") as caught:
             example.encode({"__key__": "k7", "__shard__": "a.tar", "cls": text})
@@ -138,19 +139,19 @@ class TestEncode:
         with pytest.raises(SchemaError, match=r"encode\(jpg\)"):
             example.encode({"jpg": np.zeros((4, 4, 3), np.uint8)})
 
-    @pytest.mark.parametrize("value", [None, {"a": 1}, [[1, 2], [3]], [None], object(), np.complex64(1), [1, {}]])
+    @each_case("value", [None, {"a": 1}, [[1, 2], [3]], [None], object(), np.complex64(1), [1, {}]])
     def test_a_value_no_feature_can_hold_is_refused_by_name(self, value):
         with pytest.raises(SchemaError, match="'json'"):
             example.encode({"json": value})
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "kind"), [(np.float32([1]), "int64"), (np.int32([1]), "bytes"), ([b"x"], "float"), (["x"], "int64"), (1.5, "int64")]
     )
     def test_a_value_of_another_kind_than_types_says_is_refused(self, value, kind):
         with pytest.raises(SchemaError, match="'x'"):
             example.encode({"x": value}, {"x": kind})
 
-    @pytest.mark.parametrize("value", [2**63, np.array([2**63], np.uint64), [2**64], 2**70])
+    @each_case("value", [2**63, np.array([2**63], np.uint64), [2**64], 2**70])
     def test_numbers_beyond_int64_are_refused(self, value):
         with pytest.raises((DataError, SchemaError), match="'x'"):
             example.encode({"x": value})
@@ -195,7 +196,7 @@ class TestDecode:
     def test_long_lists_are_the_same_as_short_ones(self, values):
         assert {"a": values} == example.decode(example.encode({"a": values}))
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("data", "offset"),
         [
             (b"\xff\xff\xff\xff garbage", 0),
@@ -214,7 +215,7 @@ class TestDecode:
 
         assert ("E_BAD_EXAMPLE", offset) == (caught.value.code, caught.value.offset)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "feature",
         [
             b"\x12\x05\n\x03abc",

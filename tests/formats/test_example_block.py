@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tarviz.formats import example, example_block
 from tarviz.model.errors import DataError, LimitError, SchemaError
 from tarviz.model.types import Block, Members
+from tests.conftest import each_case
 
 Records = list[tuple[bytes, dict[str, bytes]]]
 
@@ -87,7 +88,7 @@ class TestEncodeBlock:
 
         self.check(records)
 
-    @pytest.mark.parametrize("size", [0, 1, 31, 32, 33, 127, 128, 16383, 16384, 2_097_151, 2_097_152])
+    @each_case("size", [0, 1, 31, 32, 33, 127, 128, 16383, 16384, 2_097_151, 2_097_152])
     def test_every_width_of_the_length_numbers(self, size):
         count = 8 if size < 100_000 else 2
         self.check([(b"k%d" % at, {"jpg": bytes(size + at % 2), "cls": b"1"}) for at in range(count)])
@@ -100,9 +101,7 @@ class TestEncodeBlock:
         assert made.whole is None
         assert any(isinstance(piece, memoryview) and piece.obj is block.data.obj for piece in made.pieces[0])
 
-    @pytest.mark.parametrize(
-        "text", [b"7", b"7\n", b" 7 ", b"-7", b"+7", b"007", b"9223372036854775807", b"-9223372036854775808", b"7\r\n"]
-    )
+    @each_case("text", [b"7", b"7\n", b" 7 ", b"-7", b"+7", b"007", b"9223372036854775807", b"-9223372036854775808", b"7\r\n"])
     def test_every_way_to_write_an_integer(self, text):
         self.check([(b"k%d" % at, {"cls": text if at % 2 else b"12", "x": b""}) for at in range(10)])
 
@@ -147,9 +146,9 @@ class TestEncodeBlock:
             caught.value.records_before,
         )
 
-    @pytest.mark.parametrize("count", [3, 20])
-    @pytest.mark.parametrize("size", [1, 70_000])
-    @pytest.mark.parametrize("kind", ["int64", "float"])
+    @each_case("count", [3, 20])
+    @each_case("size", [1, 70_000])
+    @each_case("kind", ["int64", "float"])
     def test_skip_leaves_bad_records_out_and_lists_them(self, count, size, kind):
         records = [(b"k%d" % at, {"txt": b"x" * size, "cls": b"cat" if at in (1, 2) else b"1"}) for at in range(count)]
 

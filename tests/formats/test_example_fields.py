@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats import example, example_fields, npy
 from tarviz.model.errors import DataError
+from tests.conftest import each_case
 
 FLOATS = st.floats(width=32, allow_nan=False)
 VALUES: Any = st.one_of(
@@ -78,7 +79,7 @@ class TestThereAndBack:
 
 
 class TestFields:
-    @pytest.mark.parametrize(
+    @each_case(
         ("payload", "ext"),
         [
             (b"\xff\xd8\xff\xe0", "x.jpg"),
@@ -133,7 +134,7 @@ class TestRestored:
 
         assert ([4, 5], [b"new"]) == (found["a/n"], found["pic"])
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("change", "member"),
         [
             ({"features.json": b"{"}, None),

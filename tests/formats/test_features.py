@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats import features
 from tarviz.model.errors import DataError, SchemaError, UsageError
+from tests.conftest import each_case
 
 
 class TestKinds:
@@ -36,7 +37,7 @@ class TestIntegers:
     def test_any_int64_is_read(self, value: int, form: str):
         assert value == features.parse_integer((form % value).encode(), "cls")
 
-    @pytest.mark.parametrize(
+    @each_case(
         "text", [b"", b"1.0", b"1 2", b"0x1", b"one", b"--1", b"1_0", "１".encode(), b"9223372036854775808", b"-9223372036854775809"]
     )
     def test_what_is_none_is_refused(self, text: bytes):
@@ -58,14 +59,14 @@ class TestFloats:
         assert math.isnan(nan)
         assert -math.inf == inf
 
-    @pytest.mark.parametrize("text", [b"1,5", b"0x1p3", b"1e", b"infinity", b"1_0", b"1" * 401])
+    @each_case("text", [b"1,5", b"0x1p3", b"1e", b"infinity", b"1_0", b"1" * 401])
     def test_other_words_are_refused(self, text: bytes):
         with pytest.raises(DataError, match="field 'emb'"):
             features.parse_floats(text, "emb")
 
 
 class TestValues:
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "types", "expected"),
         [
             (b"7", None, features.feature("int64", [7])),
@@ -81,12 +82,11 @@ class TestValues:
             ([], None, features.feature("int64", [])),
             (5, {"cls": "float"}, features.feature("float", [5])),
         ],
-        ids=repr,
     )
     def test_a_value_is_of_the_kind_it_has_or_that_is_asked_for(self, value: Any, types: Any, expected: bytes):
         assert expected == features.field_feature("cls", value, types)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "types"),
         [
             (None, None),
@@ -99,7 +99,6 @@ class TestValues:
             (np.zeros(2, np.complex64), None),
             (object(), None),
         ],
-        ids=["none", "mapping", "ragged", "bytes as int64", "float as int64", "int64 as bytes", "image", "complex", "object"],
     )
     def test_what_no_feature_can_hold_is_refused_with_the_field(self, value: Any, types: Any):
         with pytest.raises(SchemaError, match="field 'cls' holds"):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tarviz.formats import field_path as field_path_module
 from tarviz.formats.field_path import field_path
 from tarviz.model.errors import UsageError
+from tests.conftest import each_case
 
 CAT = {
     "__key__": "train/cat",
@@ -21,7 +22,7 @@ CAT = {
 }
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "value"),
     [
         ("cls", 3),
@@ -47,7 +48,7 @@ def test_a_path_leads_to_its_value(text, value):
     assert value == field_path(text).value(CAT)
 
 
-@pytest.mark.parametrize("text", ["", "cls == 3", "__import__('os')", "json[cls]", "size(jpg).x", "a b", "json.", "3"])
+@each_case("text", ["", "cls == 3", "__import__('os')", "json[cls]", "size(jpg).x", "a b", "json.", "3"])
 def test_what_is_no_path_is_refused(text):
     with pytest.raises(UsageError):
         field_path(text)
@@ -70,7 +71,7 @@ class Decoded(dict):
     key, shard, index, sizes = "k", "a.tar", 7, {"jpg": 99}
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("text", "value"),
     [
         ("cls", 3),

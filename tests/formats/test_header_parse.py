@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from tarviz.formats import header_parse, pax
+from tarviz.formats.tar import Scanner
 from tarviz.model.errors import DataError, TarvizWarning
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
+from tests.conftest import each_case
 from tests.read import tars
 from tests.read.tars import END, member, raw
 
@@ -32,6 +34,34 @@ def sparse_tar(folder: Path, pieces: int) -> None:
         pytest.skip("this file system has no holes")
 
 
+@each_case(
+    ("data", "code"),
+    [
+        (raw("x", b"9" * 11 + b"\0", b"x"), "E_SIZE"),
+        (raw("x", b"\xff" * 12, b"L"), "E_SIZE"),
+        (raw("x", header_parse.MAX_SPECIAL, b"x"), "E_TRUNCATED"),
+        (raw("x", header_parse.MAX_SPECIAL + 1, b"x"), "E_LIMIT"),
+        (tars.pax((b"a", b"b")) * header_parse.MAX_EXTENSIONS + END, "E_HEADER"),
+        (tars.pax((b"a", b"b")) * (header_parse.MAX_EXTENSIONS + 1) + END, "E_LIMIT"),
+    ],
+)
+def test_extension_headers_that_cannot_be_or_are_too_many_are_refused(data: bytes, code: str):
+    scanner = Scanner("a.tar")
+    scanner.scan(memoryview(data), 0, final=True)
+
+    assert scanner.error is not None
+    assert (code, 0) == (scanner.error.code, scanner.error.offset)
+
+
+@each_case(("keyword", "codes"), [(b"path", ["W_GLOBAL_PATH_IGNORED"]), (b"size", ["W_GLOBAL_PATH_IGNORED"]), (b"comment", [])])
+def test_a_global_header_names_no_member_and_an_empty_one_says_nothing(keyword: bytes, codes: list[str]):
+    data = tars.pax((keyword, b"7"), kind=b"g") + raw("x", 0, b"x") + member("a.b", b"1") + END
+    scanner = Scanner("a.tar")
+
+    assert [("a.b", 1)] == [(each.name, each.size) for each in scanner.scan(memoryview(data), 0, final=True)]
+    assert codes == [note.code for note in scanner.notes]
+
+
 @pytest.mark.parametrize("count", [1, 40])
 def test_a_ustar_prefix_and_its_name_are_joined_by_a_slash(tmp_path: Path, count: int):
     content = [(f"{DEEP}/k{number:03d}", {"cls": b"%d" % number}) for number in range(count)]
@@ -43,7 +73,7 @@ def test_a_ustar_prefix_and_its_name_are_joined_by_a_slash(tmp_path: Path, count
 
 
 @pytest.mark.skipif(not shutil.which("tar"), reason="no tar here")
-@pytest.mark.parametrize("pieces", [3, 4, 5, 25, 26, 47, 120])
+@each_case("pieces", [3, 4, 5, 25, 26, 47, 120])
 def test_every_piece_of_an_old_gnu_sparse_file_is_there(tmp_path: Path, pieces: int):
     content = b"".join(b"%06d" % number + b"x" * 4090 + bytes(8192) for number in range(pieces)) + bytes(4096)
     sparse_tar(tmp_path, pieces)
@@ -80,8 +110,8 @@ def test_nuls_may_fill_a_pax_body_and_nothing_may_follow_them():
             list(pax.records(b"12 size=512\n" + rest))
 
 
-@pytest.mark.parametrize("time", [2.0**40, -(2.0**40)])
-@pytest.mark.parametrize("count", [1, 40])
+@each_case("time", [2.0**40, -(2.0**40)])
+@each_case("count", [1, 40])
 def test_a_time_in_base_256_is_read_with_care(tmp_path: Path, time: float, count: int):
     (tmp_path / "a.tar").write_bytes(shard([(f"k{n:03d}", {"cls": b"1"}) for n in range(count)], format=tarfile.GNU_FORMAT, mtime=time))
 
@@ -107,8 +137,8 @@ def pax_sparse(version: str, pieces: list[tuple[int, int]], size: int, stored: b
     return tars.pax(*records) + member("GNUSparseFile.0/a.bin", head + bytes(-len(head) % 512) + stored)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 63, 200])
-@pytest.mark.parametrize("version", ["0.0", "0.1", "1.0"])
+@each_case("count", [0, 1, 2, 63, 200])
+@each_case("version", ["0.0", "0.1", "1.0"])
 def test_a_sparse_file_of_each_version_is_what_tarfile_makes_of_it(make, version: str, count: int):
     pieces = [(7 + number * 100, 1 + number % 5) for number in range(count)]
     stored = (bytes(range(1, 252)) * 3)[: sum(length for _, length in pieces)]
@@ -121,7 +151,7 @@ def test_a_sparse_file_of_each_version_is_what_tarfile_makes_of_it(make, version
     assert [7 + count * 100, 4] == [len(payload) for payload in found]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "said"),
     [
         (tars.pax((b"GNU.sparse.size", b"x"), (b"GNU.sparse.map", b"0,1")) + member("a.bin", b"1"), "an impossible size"),
@@ -131,7 +161,6 @@ def test_a_sparse_file_of_each_version_is_what_tarfile_makes_of_it(make, version
         (pax_sparse("1.0", [], 9, b"").replace(b"0\n\0", b"9\n\0"), "goes on after the member's end"),
         (raw("a.bin", 0, b"S"), None),
     ],
-    ids=["no size", "too large", "odd", "no count", "too short", "old GNU without a map"],
 )
 def test_a_sparse_map_that_cannot_be_is_refused(make, data: bytes, said: str | None):
     path = make(data + bytes(512) + END)
@@ -173,7 +202,7 @@ def test_so_is_one_of_an_old_gnu_file(tmp_path: Path, monkeypatch):
         list(stream.records(tmp_path / "a.tar"))
 
 
-@pytest.mark.parametrize("time", [b"yesterday", b"nan", b"-1e400", b"99999999999999"])
+@each_case("time", [b"yesterday", b"nan", b"-1e400", b"99999999999999"])
 def test_a_pax_time_that_is_none_is_warned_of(make, time: bytes):
     run = stream.records(make(tars.pax((b"mtime", time)) + member("a.bin", b"1") + END))
     with pytest.warns(TarvizWarning, match="W_MTIME"):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats import header_scan
 from tarviz.formats.records import split_name
+from tests.conftest import each_case
 from tests.read.tars import END, member, pax, raw
 
 NAMES = st.lists(
@@ -49,7 +50,7 @@ class TestPlain:
             header[byte] ^= 0x11
             assert not scanned(bytes(header)).plain.any(), byte
 
-    @pytest.mark.parametrize(
+    @each_case(
         "header",
         [
             raw("folder/", 0),
@@ -59,7 +60,6 @@ class TestPlain:
             raw(b"", 0),
             pax((b"path", b"x.txt"), kind=b"g")[:512],
         ],
-        ids=["slash", "folder", "long name", "NUL", "nameless", "global"],
     )
     def test_what_is_unusual_is_left_to_careful_reading(self, header: bytes):
         assert [False, True] == scanned(header + raw("b.txt")).plain.tolist()
@@ -67,7 +67,7 @@ class TestPlain:
     def test_a_folder_among_names_of_one_length_is_left_to_careful_reading(self):
         assert [True, False] == scanned(raw("a00.txt") + raw("folder/")).plain.tolist()
 
-    @pytest.mark.parametrize("size", [0, 8**4, 8**7 - 1, 8**7, 8**11 - 1])
+    @each_case("size", [0, 8**4, 8**7 - 1, 8**7, 8**11 - 1])
     def test_sizes_of_up_to_eleven_digits_are_read(self, size: int):
         found = scanned(raw("a.bin", 7) + raw("b.bin", size))
 

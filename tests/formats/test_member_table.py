@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from tarviz.formats.header_parse import Entry
 from tarviz.formats.member_table import GatheredMembers, columns, joined, picked
 from tarviz.model.types import Members
+from tests.conftest import each_case
 
 
 def entry(name: bytes, at: int, sparse: list[tuple[int, int]] | None = None) -> Entry:
@@ -21,7 +21,7 @@ def seen(members: Members) -> list[tuple[bytes, int, int]]:
 NAMES = [b"a.txt", b"n" * 600 + b".txt", b"x\0", b"b.txt"]
 
 
-@pytest.mark.parametrize("names", [NAMES[:1], NAMES[:2], NAMES[::-1], []])
+@each_case("names", [NAMES[:1], NAMES[:2], NAMES[::-1], []])
 def test_names_of_any_length_and_with_any_byte_are_kept(names: list[bytes]):
     found = columns([entry(name, 1024 * at) for at, name in enumerate(names)])
 

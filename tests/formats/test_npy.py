@@ -9,6 +9,7 @@ import pytest
 
 from tarviz.formats.npy import array_of
 from tarviz.model.errors import DataError
+from tests.conftest import each_case
 
 
 def saved(array):
@@ -17,7 +18,7 @@ def saved(array):
     return out.getvalue()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "array",
     [
         np.arange(6, dtype=">i2").reshape(2, 3),
@@ -26,7 +27,6 @@ def saved(array):
         np.asfortranarray(np.eye(4)[:, :3]),
         np.array(["a", "é"]),
     ],
-    ids=["big-endian", "empty", "scalar", "fortran", "text"],
 )
 def test_an_array_is_the_one_that_numpy_wrote(array):
     found = array_of(saved(array))
@@ -43,7 +43,7 @@ def test_an_array_is_a_view_on_its_bytes():
     assert 7 == found[-1]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("data", "code"),
     [
         (saved(np.zeros(9))[:-1], "E_DECODE"),
@@ -51,7 +51,6 @@ def test_an_array_is_a_view_on_its_bytes():
         (saved(np.array([{}], object)), "E_UNSAFE_DECODER"),
         (saved(np.zeros(9)).replace(b"(9,)", b"(-9,)"), "E_DECODE"),
     ],
-    ids=["short", "cut", "objects", "negative"],
 )
 def test_what_is_no_array_of_numbers_is_refused(data, code):
     with pytest.raises(DataError) as found:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from random import Random
+
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.formats.records import Grouper, split_name
+from tarviz.formats import header_scan
+from tarviz.formats.records import Grouper, is_meta, part, split_name
 from tarviz.formats.tar import Scanner
 from tarviz.testing.strategies import shard
+from tests.conftest import each_case
+from tests.read.tars import member
 
 
 def grouped(names, **options):
@@ -18,7 +25,7 @@ def grouped(names, **options):
 
 
 class TestSplitName:
-    @pytest.mark.parametrize(
+    @each_case(
         ("name", "first", "last"),
         [
             (b"d/a.seg.jpg", (b"d/a", "seg.jpg"), (b"d/a.seg", "jpg")),
@@ -35,26 +42,18 @@ class TestSplitName:
     def test_cuts_at_the_dot_the_rule_names(self, name, first, last):
         assert (first, last) == (split_name(name), split_name(name, "last-dot"))
 
-    @given(st.lists(st.text("ab./_C", min_size=1, max_size=9), min_size=1, max_size=40))
-    @settings(max_examples=200, deadline=None)
-    @pytest.mark.matrix
-    def test_columns_cut_like_one_name(self, names):
-        import numpy as np
-
-        from tarviz.formats import header_scan
-
+    @pytest.mark.parametrize("rule", ["first-dot", "last-dot"])
+    def test_columns_cut_like_one_name(self, rule):
+        names = ["".join(letters) for length in (1, 2, 3, 4) for letters in itertools.product("ab./_C", repeat=length)]
         clean = [name.encode() for name in names if not name.startswith("./")]
-        if not clean:
-            return
-        for rule in ("first-dot", "last-dot"):
-            names = header_scan.matrix(np.array(clean))
-            cut = header_scan.split(names, header_scan.base(names == 47), last=rule == "last-dot")
-            for row, name in enumerate(clean):
-                expected = split_name(name, rule)
-                assert (expected is not None) == bool(cut.valid[row]), name
-                if expected:
-                    key, ext = expected
-                    assert (key, ext) == (cut.key[row].tobytes().rstrip(b"\0"), cut.ext[row].tobytes().rstrip(b"\0").decode()), name
+        rows = header_scan.matrix(np.array(clean))
+        cut = header_scan.split(rows, header_scan.base(rows == 47), last=rule == "last-dot")
+        found = [
+            (key.tobytes().rstrip(b"\0"), ext.tobytes().rstrip(b"\0").decode()) if valid else None
+            for key, ext, valid in zip(cut.key, cut.ext, cut.valid, strict=True)
+        ]
+
+        assert [split_name(name, rule) for name in clean] == found
 
 
 class TestGrouper:
@@ -87,35 +86,50 @@ class TestGrouper:
         assert ("E_DUP_FIELD", "a", 2048) == (problem.code, problem.key, problem.offset)
         assert [b"z"] == settled.keys.tolist()
 
-    @given(st.lists(st.integers(0, 12), max_size=60), st.integers(1, 7))
-    @settings(max_examples=150, deadline=None)
-    @pytest.mark.matrix
-    def test_every_key_that_returns_is_found(self, keys, step):
-        grouper = Grouper("a.tar")
-        seen: set[int] = set()
-        last = None
-        for low in range(0, len(keys), step):
-            part = [key for at, key in enumerate(keys[low : low + step]) if at + low == 0 or keys[at + low - 1] != key]
-            if not part or (last is not None and part[0] == last):
-                part = part[1:]
-            if not part:
-                continue
-            records, _ = grouped([(f"k{key}", "txt") for key in part])
-            expected = []
-            for at, key in enumerate(part):
-                if key in seen:
-                    expected.append(at)
-                seen.add(key)
-            last = part[-1]
+    @pytest.mark.parametrize("rule", ["first-dot", "last-dot"])
+    @each_case("odd", [[], ["./a.b"], ["a" * 120 + ".b"]])
+    def test_groups_as_one_name_after_the_other_tells(self, rule, odd):
+        random = Random(4)
+        pool = ["a.b", "a.c", "a.B", "a.b.c", "d/a.b", "a", ".b", "__m__.b", "__m__.b.c", "____.b", "__m.b", "_._.b", "._a.b", "d/._a.b"]
+        for _ in range(8):
+            names = random.choices([*pool, *odd], k=30)
+            records, notes, at = list[tuple[bytes, list[str]]](), list[tuple[str, int]](), 0
+            for name in names:
+                cut = split_name(name.encode(), rule)
+                if is_meta(name.encode()) or cut is None:
+                    notes.append(("W_SKIPPED_META" if is_meta(name.encode()) else "W_NO_KEY", at))
+                elif records and records[-1][0] == cut[0]:
+                    records[-1][1].append(cut[1])
+                else:
+                    records.append((cut[0], [cut[1]]))
+                at += 512 if len(name) < 100 else 3 * 512
+            grouper = Grouper("a.tar", rule)
+            data = b"".join(member(name) if len(name) < 100 else member("@", name.encode(), b"L") + member(name[:99]) for name in names)
+            found = grouper.group(Scanner("a.tar", strict=False).scan(memoryview(data), 0, final=True))
 
-            assert expected == [row for row, _ in grouper.returns(records)]
+            assert records == [
+                (bytes(key), [found.exts[code] for code in found.ext[low:high]])
+                for key, low, high in zip(found.keys.tolist(), found.rows[:-1], found.rows[1:], strict=True)
+            ]
+            assert notes == [(note.code, note.offset) for note in grouper.notes]
+
+    def test_a_key_that_returns_is_told_with_the_place_where_it_was_first(self):
+        random = Random(4)
+        for step in range(1, 8):
+            keys = [key for key, _ in itertools.groupby(random.choices(range(12), k=60))]
+            records, grouper = grouped([(f"k{key}", "txt") for key in keys])
+            places = records.members.start.tolist()
+            expected = [(row, places[keys.index(key)]) for row, key in enumerate(keys) if keys.index(key) != row]
+            found = [
+                (low + row, place)
+                for low in range(0, len(keys), step)
+                for row, place in grouper.returns(part(records, low, min(low + step, len(keys))))
+            ]
+
+            assert expected == found
 
 
 class TestHashes:
     @given(st.lists(st.binary(max_size=40).filter(lambda key: b"\0" not in key), min_size=1, max_size=10))
     def test_one_key_hashes_as_a_column_of_keys_does(self, keys):
-        import numpy as np
-
-        from tarviz.formats import header_scan
-
         assert [header_scan.hash_one(key) for key in keys] == header_scan.hashes(header_scan.matrix(np.array(keys, "S"))).tolist()

@@ -6,14 +6,13 @@ import bz2
 import gzip
 import lzma
 
-import pytest
-
 from tarviz.formats import sniff
 from tarviz.formats.tfrecord import frame
+from tests.conftest import each_case
 from tests.read.tars import raw
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("head", "kind", "hint"),
     [
         (gzip.compress(b"x", mtime=0), "gzip", "compressed twice"),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats.tar_header import TAR_END, plain_header, tar_header, tar_member
 from tarviz.model.errors import UsageError
+from tests.conftest import each_case
 
 NAMES = st.lists(
     st.binary(min_size=1, max_size=120).filter(lambda part: b"\0" not in part and b"/" not in part), min_size=1, max_size=4
@@ -33,7 +34,7 @@ class TestNames:
         assert name == info.name.encode("utf-8", "surrogateescape").rstrip(b"/") + b"/" * (len(name) - len(name.rstrip(b"/")))
         assert 7 == info.size
 
-    @pytest.mark.parametrize(("length", "blocks"), [(100, 1), (101, 3), (300, 3), (511, 3), (512, 4)])
+    @each_case(("length", "blocks"), [(100, 1), (101, 3), (300, 3), (511, 3), (512, 4)])
     def test_a_name_without_a_slash_is_long_from_101_bytes_on(self, length: int, blocks: int):
         assert 512 * blocks == len(tar_header("n" * length, 0))
 
@@ -52,8 +53,8 @@ class TestNames:
 
 
 class TestNumbers:
-    @pytest.mark.parametrize("size", [0, 8**11 - 1, 8**11, 1 << 50])
-    @pytest.mark.parametrize("mtime", [0, -1, 8**11, -(2**40)])
+    @each_case("size", [0, 8**11 - 1, 8**11, 1 << 50])
+    @each_case("mtime", [0, -1, 8**11, -(2**40)])
     def test_large_and_negative_ones_are_in_base_256(self, size: int, mtime: int):
         info = tarfile.TarInfo.frombuf(tar_header("a.bin", size, mtime), "utf-8", "strict")
 

@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as arrays
 
 from tarviz.formats.tenbin import decode_buffer, encode_buffer
 from tarviz.model.errors import DataError, UsageError
+from tests.conftest import each_case
 
 ARRAYS = st.lists(
     arrays.arrays(st.sampled_from(["<f4", "<i8", "|u1"]), arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)), max_size=3
@@ -31,7 +32,7 @@ def test_bytes_are_those_of_webdataset() -> None:
     assert bytes(tenbin.encode_buffer(given)) == encode_buffer(given)
 
 
-@pytest.mark.parametrize("cut", [1, 20, 64, 100])
+@each_case("cut", [1, 20, 64, 100])
 def test_a_field_that_is_cut_is_an_error(cut: int) -> None:
     with pytest.raises(DataError, match="ten field"):
         decode_buffer(encode_buffer([np.eye(3)])[:cut])

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, LimitError, SchemaError, TarvizError, UsageError
-from tests.conftest import DATA, corpus
+from tests.conftest import DATA, corpus, each_case
 
 FILES = sorted(path for path in (DATA / "corpora" / "tfrecord").iterdir())
 
@@ -46,7 +46,7 @@ class TestFraming:
     def test_a_crc_goes_on_where_another_ended(self, one, two):
         assert crc(one + two) == tfrecord.crc32c(memoryview(two), tfrecord.crc32c(bytearray(one)))
 
-    @pytest.mark.parametrize("length", [0, 1, 255, 256, 65_535, 2**24, 2**31 - 1, 2**32 - 1, 2**32, 2**40 + 12345])
+    @each_case("length", [0, 1, 255, 256, 65_535, 2**24, 2**31 - 1, 2**32 - 1, 2**32, 2**40 + 12345])
     def test_headers_hold_length_and_masked_crc(self, length):
         packed = struct.pack("<Q", length)
         expected = packed + struct.pack("<I", tfrecord.masked_crc32c(packed))
@@ -100,7 +100,7 @@ class TestRead:
 
         assert records == [bytes(record) for record in tfrecord.read(Dripping(framed(*records), 1))]
 
-    @pytest.mark.parametrize("size", [1 << 20, (1 << 20) - 16, (1 << 20) + 1, 5 << 20])
+    @each_case("size", [1 << 20, (1 << 20) - 16, (1 << 20) + 1, 5 << 20])
     def test_records_may_be_larger_than_a_block(self, size):
         records = [b"a" * 100, b"b" * size, b"c" * 100, b"d" * size]
 
@@ -247,8 +247,8 @@ class TestRead:
         with pytest.raises(LimitError, match="more than 50 to 1"):
             list(tfrecord.read(packed))
 
-    @pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
-    @pytest.mark.parametrize("step", [1, 5, 11, 13])
+    @each_case("pack", [bytes, gzip.compress])
+    @each_case("step", [1, 5, 11, 13])
     def test_bytes_may_come_in_small_pieces(self, pack, step):
         class Trickle(io.BytesIO):
             def readinto(self, buffer):
@@ -322,6 +322,12 @@ class TestCorpus:
                 assert int(where[1]) == caught.value.offset
 
 
+def test_every_file_of_the_corpus_behaves_as_expected():
+    """`make test` runs three cases of the test above: they are quick in one go."""
+    for case in corpus("tfrecord"):
+        TestCorpus().test_behaves_as_expected(*case.values)
+
+
 @pytest.mark.parametrize("name", ["bad-data-crc-rec2.tfrecord", "bad-footer-rec2.tfrecord"])
 def test_skip_reads_on_behind_the_damage(name):
     reader = tfrecord.read((DATA / "corpora" / "tfrecord" / name).read_bytes(), on_error="skip")
@@ -331,7 +337,7 @@ def test_skip_reads_on_behind_the_damage(name):
 
 
 class TestTogether:
-    @pytest.mark.parametrize("sizes", [[], [1] * 3000, [3 << 20] * 3, [5 << 20, 1], [0] * 1024])
+    @each_case("sizes", [[], [1] * 3000, [3 << 20] * 3, [5 << 20, 1], [0] * 1024])
     def test_records_keep_their_order_and_lists_are_bounded(self, sizes: list[int]) -> None:
         records = [bytes(size) for size in sizes]
         batches = list(tfrecord.together(iter(records)))

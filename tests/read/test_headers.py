@@ -15,6 +15,7 @@ from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.headers import MemberListing, header_steps
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.stores.file import FileStore
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tests.read.tars import END, member, pax, raw
 
@@ -140,6 +141,25 @@ class TestAround:
             assert count == sum(len(run) for run in header_steps(URL(str(path)), MemberListing(Scanner(str(path))), report))
             read.append(report.bytes)
         assert [200 * 512, 400 * 512] == [read[1] - read[0], read[2] - read[1]]
+
+    def test_windows_grow_while_members_are_small(self, make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch):
+        path, read, sizes = make(member("a.bin", bytes(3000)) * 3600 + END), FileStore.read, []
+
+        def noted(store: FileStore, url: URL, offset: int, length: int, **more: str) -> bytes:
+            sizes.append(length)
+            return read(store, url, offset, length, **more)
+
+        monkeypatch.setattr(FileStore, "read", noted)
+        list(stream.members(path))
+
+        assert [64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20, 4 << 20, 4 << 20] == [size for size in sizes if size > 512][:8]
+
+    def test_afar_they_shrink_where_members_are_large(self):
+        with FaultServer() as server:
+            list(stream.members(URL(server.put("/a.tar", member("a.bin", bytes(2 << 20)) * 5 + END))))
+            ends = [request.headers["range"].removeprefix("bytes=").split("-") for request in server.requests if "range" in request.headers]
+
+        assert [64 << 10, 32 << 10, 16 << 10, 8 << 10, 4 << 10, 1024] == [int(last) - int(first) + 1 for first, last in ends]
 
 
 class TestStream:

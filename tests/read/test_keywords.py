@@ -11,6 +11,7 @@ from tarviz.cli import verb_base
 from tarviz.model.errors import UsageError
 from tarviz.read.keywords import CHOICES, ReadKeywords
 from tarviz.read.stream import ReadOptions
+from tests.conftest import each_case
 
 
 def test_each_field_has_its_keyword_of_the_same_type():
@@ -27,13 +28,13 @@ def test_the_first_word_of_a_choice_is_the_default():
         assert getattr(ReadOptions(), name) == words[0]
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@each_case("name", CHOICES)
 def test_any_other_word_is_refused_with_those_there_are(name):
     with pytest.raises(UsageError, match=f"{name}='sideways' is not one of {', '.join(CHOICES[name])}"):
         ReadOptions(**{name: "sideways"})
 
 
-@pytest.mark.parametrize("name", CHOICES)
+@each_case("name", CHOICES)
 def test_command_lines_offer_the_same_words(name):
     option = verb_base.on_error_option if name == "on_error" else verb_base.READ_OPTIONS[name]
     made = next(param for param in click.command()(option(lambda: None)).params if param.name == name)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tarviz.model.errors import UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.mixes import Mix, mix
+from tests.conftest import each_case
 
 SIZES = st.lists(st.integers(0, 30), min_size=1, max_size=4)
 STOPS = st.sampled_from(["first", "longest", "rest"])
@@ -81,7 +82,7 @@ class TestTheValue:
         assert pipeline == Pipeline.of(repr(pipeline)) == pickle.loads(pickle.dumps(pipeline))
         assert pipeline != pipeline.with_urls(pipeline.urls)
 
-    @pytest.mark.parametrize("weight", [0, -1, float("nan"), float("inf"), True, "1"])
+    @each_case("weight", [0, -1, float("nan"), float("inf"), True, "1"])
     def test_has_weights_above_zero(self, weight: float) -> None:
         with pytest.raises(UsageError, match="no number above 0"):
             mix({"a.tar": 0.5, "b.tar": weight})

@@ -8,6 +8,7 @@ import pytest
 from tarviz.formats.records import Grouped, Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.read.neighbours import Held, Neighbours
+from tests.conftest import each_case
 from tests.read.tars import END, member
 
 NOTHING = memoryview(b"")
@@ -93,7 +94,7 @@ class TestKnown:
 class TestOneField:
     """In a shard of records of one field the damaged member was a record by itself, where its name says so."""
 
-    @pytest.mark.parametrize(("name", "whole"), [(b"m.txt", True), (b"a.txt", False), (b"m.cls", False), (None, False)])
+    @each_case(("name", "whole"), [(b"m.txt", True), (b"a.txt", False), (b"m.cls", False), (None, False)])
     def test_its_neighbours_are_whole_when_its_name_is_of_neither(self, name: bytes | None, whole: bool):
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)

@@ -11,6 +11,7 @@ from tarviz.model.errors import TarvizError
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
 from tarviz.testing.strategies import numbered, shard
+from tests.conftest import each_case
 from tests.read.tars import END, member, pax, raw
 
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
@@ -51,7 +52,7 @@ class TestBehindTheEnd:
         assert 203 == len(found) == len(index)
         assert 406 == sum(len(run) for run in stream.members(path, concatenated=True))
 
-    @pytest.mark.parametrize("zeros", [0, 512, 61_440, 5_120_000])
+    @each_case("zeros", [0, 512, 61_440, 5_120_000])
     def test_a_second_archive_far_behind_is_read_by_every_door(self, tmp_path, zeros):
         path = kept(tmp_path, shard(numbered(3)) + bytes(zeros) + self.SECOND)
 
@@ -74,7 +75,7 @@ class TestBehindTheEnd:
 class TestWindows:
     """F4: where a buffer ends changes nothing."""
 
-    @pytest.mark.parametrize("blocks", range(508, 514))
+    @each_case("blocks", range(508, 514))
     def test_a_hard_link_with_data_at_the_end_of_a_buffer(self, tmp_path, blocks):
         link = raw("k.lnk", 600, b"1", link=b"a.txt") + b"x" * 600 + bytes(424)
         data = member("a.txt", bytes((blocks - 1) * 512)) + link + member("b.txt", b"2") + END
@@ -104,7 +105,7 @@ class TestCutInsideOthers:
         "size": raw("__index__.json", 2000).replace(b"00000003720\0", b"0000000372z\0"),
     }
 
-    @pytest.mark.parametrize("kind", OTHERS)
+    @each_case("kind", OTHERS)
     def test_the_record_before_is_not_certain(self, tmp_path, kind):
         other = self.OTHERS[kind]
         if kind == "size":

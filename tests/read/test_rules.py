@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.read.rules import Decided
+from tests.conftest import each_case
 from tests.read.tars import END, member
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("low", "high", "pending", "expected"),
     [(0, 5, 4, 4), (1, 5, 4, 3), (1, 4, 4, -1), (2, 3, 2, 0), (3, 5, 2, -1), (0, 2, -1, -1)],
 )

@@ -160,7 +160,8 @@ class TestPoints:
 
         assert 4 <= len(points) <= 10
 
-    def test_they_are_apart_whichever_way_was_gone(self, tar, tmp_path):
+    def test_they_are_apart_whichever_way_was_gone(self, tar, tmp_path, monkeypatch):
+        monkeypatch.setattr(seek_points, "SPACING", 1 << 19)
         path = tmp_path / "a.tar.gz"
         path.write_bytes(gzip.compress(tar, 1))
         points = SeekPoints(URL(str(path)), tarviz.stores.of(str(path)).stat(URL(str(path))).etag)
@@ -168,8 +169,8 @@ class TestPoints:
             assert tar[at : at + 100] == points.read(at, 100)
         places = [point.inflated for point in points._points]
 
-        assert len(tar) >> 19 < len(places)
-        assert all(after - before >= 1 << 18 for before, after in itertools.pairwise(places))
+        assert len(tar) >> 20 < len(places)
+        assert all(after - before >= 1 << 19 for before, after in itertools.pairwise(places))
 
     def test_what_lies_past_the_end_is_none(self, tar, tmp_path):
         path = tmp_path / "a.tar.gz"

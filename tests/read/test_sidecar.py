@@ -16,6 +16,7 @@ from tarviz.read import sidecar, stream
 from tarviz.read.picked import picked
 from tarviz.samples import write_shard
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
+from tests.conftest import each_case
 
 DALI = Path(__file__).parents[1] / "data" / "dali"  # indexes as wds2idx writes them, of what GNU tar packs
 
@@ -202,7 +203,7 @@ class TestLies:
             index[3]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "expected"),
     [
         ("s3://b/t-0.tar", ["s3://b/t-0.idx"]),

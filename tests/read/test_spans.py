@@ -145,6 +145,8 @@ class TestPieces:
         assert [0, 1, 2] == whole[2]
 
     def test_ranges_that_touch_are_one(self):
-        begin, end = ranges(np.array([0, 5, 9, 20]), np.array([5, 9, 12, 30]))
+        begin, end = np.array([0, 5, 9, 20]), np.array([5, 9, 12, 30])
 
-        assert ([0, 20], [12, 30]) == (begin.tolist(), end.tolist())
+        assert [([], []), ([0], [5]), ([0], [9]), ([0], [12]), ([0, 20], [12, 30])] == [
+            tuple(each.tolist() for each in ranges(begin[:count], end[:count])) for count in range(5)
+        ]

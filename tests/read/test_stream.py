@@ -27,7 +27,7 @@ from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
 from tests import effort, memory
-from tests.conftest import DATA, corpus, unpacked
+from tests.conftest import DATA, corpus, each_case, unpacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
@@ -154,6 +154,21 @@ class TestCorpus:
         _, error, report = read(case["path"])
 
         assert error is not None or report.warnings
+
+
+@pytest.mark.parametrize(
+    "holds",
+    [
+        TestCorpus.test_reads_as_expected_when_lenient,
+        TestCorpus.test_reads_as_expected_when_strict,
+        TestCorpus.test_options_of_the_matrix_do_what_they_say,
+    ],
+)
+def test_every_small_tar_of_the_corpus(holds):
+    """Of each test above `make test` runs three cases: these are quick in one go."""
+    for case in CASES:
+        if case["bytes"] < 30_000:
+            holds(None, case)
 
 
 class TestRecords:
@@ -350,11 +365,10 @@ class TestGroup:
 
 
 class TestBlocks:
-    @given(st.integers(0, 60), st.integers(0, 60))
-    @settings(max_examples=40, deadline=None)
-    @pytest.mark.matrix
-    def test_any_range_of_records_is_that_range(self, tmp_path_factory, start, stop):
-        path = write(tmp_path_factory.mktemp("t"), numbered(50))
+    @each_case("start", [0, 17, 60])
+    @each_case("stop", [0, 17, 18, 50, None])
+    def test_any_range_of_records_is_that_range(self, tmp_path, start, stop):
+        path = write(tmp_path, numbered(50))
         found = [record for block in stream.blocks(str(path), ReadOptions(block_size=4096), start=start, stop=stop) for record in block]
 
         assert numbered(50)[start:stop] == plain(found)

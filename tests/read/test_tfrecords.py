@@ -14,7 +14,7 @@ from tarviz.read import tfrecords
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.widgets.browse.controller import Browser
-from tests.conftest import wait_until
+from tests.conftest import each_case, wait_until
 
 
 def written(path: Path, payloads: list[bytes]) -> URL:
@@ -23,13 +23,11 @@ def written(path: Path, payloads: list[bytes]) -> URL:
 
 
 class TestIsTFRecord:
-    @pytest.mark.parametrize(
-        "name", ["x.tfrecord", "X.TFRecords.gz", "x.record", "x.tfrec", "m.tfrecord-00000-of-00010", "m.tfrecord-00000-of-00010.gz"]
-    )
+    @each_case("name", ["x.tfrecord", "X.TFRecords.gz", "x.record", "x.tfrec", "m.tfrecord-00000-of-00010", "m.tfrecord-00000-of-00010.gz"])
     def test_a_name_says_so(self, name):
         assert tfrecords.is_tfrecord(URL(name))
 
-    @pytest.mark.parametrize("name", ["x.tar", "x.record.tar", "x.tar.gz", "x.tgz", "-"])
+    @each_case("name", ["x.tar", "x.record.tar", "x.tar.gz", "x.tgz", "-"])
     def test_a_tar_and_a_pipe_are_none(self, name):
         assert not tfrecords.is_tfrecord(URL(name))
 

@@ -12,6 +12,7 @@ import pytest
 
 from tarviz.model.types import URL, Buffer
 from tarviz.stores.base import Sink, Stat, Stream, fill, read_at, read_into, send_file, skip, take
+from tests.conftest import each_case
 
 DATA = os.urandom(3_000_000)
 
@@ -44,7 +45,7 @@ class Kept(Sink):
         self.state = "aborted"
 
 
-@pytest.mark.parametrize(("size", "expected"), [(0, 0), (20, 20), (100, 100), (200, 100)])
+@each_case(("size", "expected"), [(0, 0), (20, 20), (100, 100), (200, 100)])
 def test_fill_reads_until_the_buffer_is_full_or_the_object_ends(size: int, expected: int):
     buffer = bytearray(size)
 
@@ -62,9 +63,7 @@ class TestSink:
 
         assert ("committed", b"ab", "aborted") == (kept.state, kept.data, failed.state)
 
-    @pytest.mark.parametrize(
-        ("offset", "count", "expected"), [(5, 10, 10), (0, 2_500_000, 2_500_000), (2_999_990, 100, 10), (4_000_000, 5, 0)]
-    )
+    @each_case(("offset", "count", "expected"), [(5, 10, 10), (0, 2_500_000, 2_500_000), (2_999_990, 100, 10), (4_000_000, 5, 0)])
     def test_bytes_of_a_file_are_sent_and_its_position_stays(self, tmp_path: Path, offset: int, count: int, expected: int):
         (tmp_path / "a").write_bytes(DATA)
         kept = Kept()
@@ -104,7 +103,7 @@ class TestWithoutPread:
         for name in ("pread", "preadv"):
             monkeypatch.delattr(os, name)
 
-    @pytest.mark.parametrize(("count", "offset"), [(10, 0), (2_000_000, 5), (100, 2_999_950), (5, 4_000_000)])
+    @each_case(("count", "offset"), [(10, 0), (2_000_000, 5), (100, 2_999_950), (5, 4_000_000)])
     def test_the_bytes_are_the_same(self, tmp_path: Path, count: int, offset: int):
         (tmp_path / "a").write_bytes(DATA)
         buffer = bytearray(count)

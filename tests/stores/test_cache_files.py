@@ -13,6 +13,7 @@ import tarviz
 from tarviz.samples import write_shard
 from tarviz.stores import cache_files
 from tarviz.stores.cache_files import KeptFile, Temporary, folder_of, is_kept, kept_files, oldest, stem, touch, trim
+from tests.conftest import each_case
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ class TestTrim:
 class TestOldest:
     FILES = [KeptFile(Path(name), 100, used) for name, used in (("b", 20.0), ("a", 10.0), ("c", 30.0))]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("limit", "before", "gone"),
         [
             (300, 0, ""),

@@ -16,6 +16,7 @@ from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
 from tarviz.stores import file
 from tarviz.testing.stores import StoreTests
+from tests.conftest import each_case
 from tests.full_disk import full_disk
 
 
@@ -450,7 +451,7 @@ class TestOnDisk:
 
         assert ["5 bytes", "rename", "folder"] == done
 
-    @pytest.mark.parametrize("name", ["st_size", "st_mtime_ns", "st_ino", "st_ctime_ns"])
+    @each_case("name", ["st_size", "st_mtime_ns", "st_ino", "st_ctime_ns"])
     def test_a_version_is_of_size_times_and_inode(self, tmp_path, name):
         """A file that another was renamed over may have its size and, within a tick of the clock, its times."""
 

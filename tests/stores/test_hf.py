@@ -15,6 +15,7 @@ from tarviz.stores.hf import HubStore, find_token
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
 from tarviz.testing.strategies import numbered, shard
+from tests.conftest import each_case
 from tests.servers.clock import FakeClock
 from tests.servers.hub import TOKEN
 from tests.servers.hub import hub as hub_server
@@ -111,7 +112,7 @@ class TestUrl:
         for kind in getattr(constants, "HF_URI_TYPE_PREFIXES", constants.REPO_TYPES_MAPPING):
             assert "/o/n/" in HubStore().wire.access.address(URL(f"hf://{kind}/o/n/a.tar"), {})
 
-    @pytest.mark.parametrize("url", ["hf://", "hf://datasets/only", "hf://kernels/only", "hf://datasets/a@b@c/x"])
+    @each_case("url", ["hf://", "hf://datasets/only", "hf://kernels/only", "hf://datasets/a@b@c/x"])
     def test_anything_else_is_said(self, url):
         with pytest.raises(UsageError, match="names no repository"):
             HubStore().stat(URL(url))

@@ -33,7 +33,7 @@ from tarviz.stores.http import HttpStore
 from tarviz.stores.retry import Clock
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import StoreTests, open_files
-from tests.conftest import wait_until
+from tests.conftest import each_case, wait_until
 from tests.servers.clock import FakeClock
 from tests.servers.local import tls_context
 from tests.stores.random_faults import random_fault
@@ -214,7 +214,7 @@ class TestBroken:
             assert stream.stat.size is None
             assert 3000 == stores.fill(stream, buffer)
 
-    @pytest.mark.parametrize("cut", [0, 100, 65536, 100_000, len(DATA)])
+    @each_case("cut", [0, 100, 65536, 100_000, len(DATA)])
     @pytest.mark.fault("F08")
     def test_chunks_without_the_last_are_resumed(self, server, store, cut):
         url = server.put("/a.tar", DATA, plan=[Fault(chunked=True, cut=cut)])
@@ -236,8 +236,8 @@ class TestBroken:
         assert len(DATA) == stream.offset
         assert DATA == buffer[: len(DATA)]
 
-    @pytest.mark.parametrize("size", [3000, len(DATA)])
-    @pytest.mark.parametrize("headers", [{}, {"Connection": "close"}])
+    @each_case("size", [3000, len(DATA)])
+    @each_case("headers", [{}, {"Connection": "close"}])
     @pytest.mark.fault("F10")
     def test_a_promise_of_less_is_an_error(self, server, store, size, headers):
         url = server.put("/a.tar", DATA[:size], plan=[Fault(lie=-1000, headers=headers)])
@@ -378,7 +378,7 @@ class TestStatus:
         assert DATA == drain(store, url)
         assert [60.0] == clock.waits
 
-    @pytest.mark.parametrize("value", ["soon", "-5", "", "Sun, 99 Nov 1994"])
+    @each_case("value", ["soon", "-5", "", "Sun, 99 Nov 1994"])
     def test_an_unreadable_retry_after_is_ignored(self, server, store, clock, value):
         url = server.put("/a.tar", DATA, plan=[Fault(status=503, headers={"Retry-After": value})])
 
@@ -399,8 +399,8 @@ class TestStatus:
         assert DATA == drain(store, url)
 
     @pytest.mark.fault("F25")
-    @pytest.mark.parametrize("code", [b"SlowDown", b"InternalError"])
-    @pytest.mark.parametrize("chunked", [False, True])
+    @each_case("code", [b"SlowDown", b"InternalError"])
+    @each_case("chunked", [False, True])
     def test_an_error_page_with_status_200_is_retried(self, server, store, code, chunked):
         plan = [Fault(status=200, body=XML % code, chunked=chunked), Fault(cut=1000), Fault(status=200, body=XML % code, resumed=True)]
 
@@ -455,7 +455,7 @@ class TestStatus:
         assert "abcdef0123" not in str(caught.value)
         assert [] == clock.waits
 
-    @pytest.mark.parametrize("status", [400, 406, 411, 418, 501])
+    @each_case("status", [400, 406, 411, 418, 501])
     def test_other_errors_of_the_request_are_final(self, server, store, clock, status):
         url = server.put("/a.tar", DATA, plan=[Fault(status=status, times=ALWAYS)])
 
@@ -472,7 +472,7 @@ class TestStatus:
 
 
 class TestVersion:
-    @pytest.mark.parametrize("version", [{}, {"etag": 'W/"1"'}, {"etag": None}, {"etag": None, "modified": None}])
+    @each_case("version", [{}, {"etag": 'W/"1"'}, {"etag": None}, {"etag": None, "modified": None}])
     @pytest.mark.fault("F30")
     def test_an_ignored_range_repeats_no_byte(self, server, store, version):
         url = server.put(
@@ -794,7 +794,7 @@ class TestUnreached:
                 store.open(URL(f"http://127.0.0.1:{listener.getsockname()[1]}/a"))
             thread.join()
 
-    @pytest.mark.parametrize("url", ["http://", "http:///a", "http://host:99999/a", "http://h:x/a", "http://[::1/a"])
+    @each_case("url", ["http://", "http:///a", "http://host:99999/a", "http://h:x/a", "http://[::1/a"])
     def test_a_url_that_cannot_be_is_a_usage_error(self, store, url):
         with pytest.raises(UsageError):
             store.open(URL(url))
@@ -1066,7 +1066,7 @@ class TestList:
 
         assert [stores.Stat(URL(f"{folder}a%20b.tar"), 7, None, 784111777.0)] == list(store.list(folder))
 
-    @pytest.mark.parametrize("page", [b"hello", b"[1]", b"[" * 5000, b""])
+    @each_case("page", [b"hello", b"[1]", b"[" * 5000, b""])
     def test_anything_else_is_no_list(self, server, store, page):
         with pytest.raises(StoreError, match="list"):
             store.list(server.put("/d/", page))

@@ -9,6 +9,7 @@ import pytest
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.stores._pages import children
+from tests.conftest import each_case
 
 FOLDER = URL("https://host/data/")
 
@@ -18,15 +19,11 @@ def names(page: str) -> list[str]:
 
 
 class TestHtml:
-    @pytest.mark.parametrize(
-        "link", ["a.tar", "/data/a.tar", "https://host/data/a.tar", "./a.tar"], ids=["relative", "absolute", "whole", "dot"]
-    )
+    @each_case("link", ["a.tar", "/data/a.tar", "https://host/data/a.tar", "./a.tar"])
     def test_links_of_any_form_are_objects(self, link: str):
         assert ["https://host/data/a.tar"] == names(f'<html><a href="{link}">x</a></html>')
 
-    @pytest.mark.parametrize(
-        "link", ["../", "sub/", "sub/a.tar", "?C=M;O=A", "https://other/data/a.tar", "/other/a.tar", "#top", "", "mailto:x@y"]
-    )
+    @each_case("link", ["../", "sub/", "sub/a.tar", "?C=M;O=A", "https://other/data/a.tar", "/other/a.tar", "#top", "", "mailto:x@y"])
     def test_others_are_left_out(self, link: str):
         assert [] == names(f'<a href="{link}">x</a>')
 
@@ -60,7 +57,7 @@ class TestJson:
             (stat.url, stat.size, stat.mtime) for stat in found
         ]
 
-    @pytest.mark.parametrize("page", ["[", "[1]", '[{"name": "a"}]', '[{"type": "file", "name": "a", "size": "many"}]', "[" * 100_000])
+    @each_case("page", ["[", "[1]", '[{"name": "a"}]', '[{"type": "file", "name": "a", "size": "many"}]', "[" * 100_000])
     def test_other_json_is_refused(self, page: str):
         with pytest.raises(StoreError, match="cannot be read"):
             names(page)

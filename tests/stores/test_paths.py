@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from tarviz.stores.paths import is_shard, nearest
+from tests.conftest import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "expected"), [("a.tar", True), ("A.TGZ", True), ("a.tar.zst", True), (".a.tar", False), ("a.tar.tmp", False), ("tar", False)]
 )
 def test_a_shard_is_told_by_its_suffix(name: str, expected: bool):

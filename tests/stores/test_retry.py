@@ -11,6 +11,7 @@ from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
 from tarviz.stores.http import HttpStore
 from tarviz.stores.retry import Attempts, Clock, Pace, RetryError, http_date, retry_after, waiting
+from tests.conftest import each_case
 from tests.servers.clock import FakeClock
 
 
@@ -208,7 +209,7 @@ def test_the_clock_is_that_of_this_machine():
     assert all(0 <= clock.random() < 1 for _ in range(50))
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("0", 0.0), (" 12 ", 12.0), ("9" * 40, 999999999999.0), ("1.5", None), ("-3", None)])
+@each_case(("text", "seconds"), [("0", 0.0), (" 12 ", 12.0), ("9" * 40, 999999999999.0), ("1.5", None), ("-3", None)])
 def test_patience_is_asked_for_in_whole_seconds(text: str, seconds: float | None):
     assert seconds == retry_after(text, None, FakeClock())
 

@@ -11,6 +11,7 @@ from tarviz import stores
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores import memory
+from tests.conftest import each_case
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def shards(tmp_path, monkeypatch):
 
 
 class TestOf:
-    @pytest.mark.parametrize(
+    @each_case(
         ("url", "kind"),
         [
             ("a.tar", "FileStore"),
@@ -65,7 +66,7 @@ class TestOf:
 
 
 class TestJoin:
-    @pytest.mark.parametrize(
+    @each_case(
         ("prefix", "name", "expected"),
         [
             ("a", "b", "a/b"),
@@ -132,7 +133,7 @@ class TestExpand:
         (shards / "file:x.tar").write_bytes(b"")
         assert ["file:x.tar"] == stores.expand("file:x.tar")
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("urls", "text"),
         [
             ("", "the URL is empty"),

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from tarviz.model.errors import UsageError
 from tarviz.stores.templates import LIMIT, braces, count, matching, natural
+from tests.conftest import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("template", "expected"),
     [
         ("a.tar", ["a.tar"]),
@@ -39,17 +40,13 @@ def test_templates_expand_as_in_bash(template, expected):
     assert expected == braces(template)
 
 
-@pytest.mark.parametrize(
-    ("template", "why"), [("a{1", "without its"), ("a}1{", "no { before"), ("{1{2,3}", "without its"), ("a}", "no { before")]
-)
+@each_case(("template", "why"), [("a{1", "without its"), ("a}1{", "no { before"), ("{1{2,3}", "without its"), ("a}", "no { before")])
 def test_braces_that_do_not_match_are_said(template, why):
     with pytest.raises(UsageError, match=why):
         braces(template)
 
 
-@pytest.mark.parametrize(
-    "template", ["{0..1000000}", "{0..9999}{0..9999}", "{x{0..999}{0..999}{0..999},y}", "{0..99999999999999999999}" * 3]
-)
+@each_case("template", ["{0..1000000}", "{0..9999}{0..9999}", "{x{0..999}{0..999}{0..999},y}", "{0..99999999999999999999}" * 3])
 def test_too_many_names_are_refused_before_they_are_made(template):
     with pytest.raises(UsageError, match="more than 1,000,000"):
         braces(template)
@@ -92,7 +89,7 @@ def test_any_text_expands_or_is_refused(template):
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize("template", ["{0..10}", "{000..012..3}", "a{b,c}{1..2}", "{a,b{1..3},c}", "{5..1}", "{-2..2}", "x{}y"])
+@each_case("template", ["{0..10}", "{000..012..3}", "a{b,c}{1..2}", "{a,b{1..3},c}", "{5..1}", "{-2..2}", "x{}y"])
 def test_bash_says_the_same(template):
     expected = subprocess.run(["bash", "-c", f"printf '%s\\n' {template}"], capture_output=True, text=True, check=True).stdout.split()
 
@@ -121,7 +118,7 @@ def test_numbers_of_any_length_sort():
     assert ["a2", "a" + "9" * 299, "a" + "1" * 5000, "a" + "9" * 5000] == sorted(names, key=natural)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("pattern", "names"),
     [
         ("b/*.tar", ["b/a.tar", "b/a.b.tar", "b/?.tar"]),

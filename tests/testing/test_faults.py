@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
-from tests.conftest import wait_until
+from tests.conftest import each_case, wait_until
 
 DATA = random.Random(2).randbytes(300_000)
 
@@ -44,7 +44,7 @@ def test_a_head_has_no_body(server):
     assert (200, b"") == ask(server, method="HEAD")[::2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("asked", "expected"), [("bytes=0-0", DATA[:1]), ("bytes=7-", DATA[7:]), ("bytes=-9", DATA[-9:]), ("bytes=299999-400000", DATA[-1:])]
 )
 def test_ranges_are_served(server, asked, expected):
@@ -89,7 +89,7 @@ def test_what_happens_always_never_ends(server):
     assert {500} == {ask(server)[0] for _ in range(20)}
 
 
-@pytest.mark.parametrize("fault", [Fault(cut=1000), Fault(cut_after=1000), Fault(lie=500), Fault(chunked=True, cut=1000)])
+@each_case("fault", [Fault(cut=1000), Fault(cut_after=1000), Fault(lie=500), Fault(chunked=True, cut=1000)])
 def test_a_short_body_is_noticed(server, fault):
     server.put("/a", DATA, plan=[fault])
 

@@ -13,6 +13,7 @@ import pytest
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Func, RecordOp
 from tarviz.testing.ops import OpTests, noise
+from tests.conftest import each_case
 
 _NUMBERS = count()
 
@@ -74,7 +75,7 @@ def test_an_op_that_is_tried_on_nothing_is_found(monkeypatch: pytest.MonkeyPatch
         Spoiling().test_the_same_value_and_numbers_give_the_same()
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("shape", "shapes"),
     [
         ((None,), [(7,), (32,), (61,)]),

@@ -32,7 +32,10 @@ _Came = TypeVar("_Came", int | None, bytes)
 
 
 class ResumingStream(Stream):
-    """Bytes `start` to `stop` (None: the end) of an object; `connect` comes first. Another thread may close it before, too."""
+    """Bytes `start` to `stop` (None: the end; who reads wants no more) of an object; `connect` comes first.
+
+    Another thread may close it before, too.
+    """
 
     def __init__(self, wire: Wire, url: URL, start: int, stop: int | None, etag: str | None, options: Options) -> None:
         self._wire = wire
@@ -171,8 +174,7 @@ class ResumingStream(Stream):
 
     def _piece(self, buffer: memoryview) -> int:
         """Bytes for the front of `buffer`: how many, none where the answer is over."""
-        length = len(buffer) if self._stop is None else min(len(buffer), self._stop - self.offset)
-        if count := self._take_into(buffer[:length]):
+        if count := self._take_into(buffer):
             return count
         if self._body_end is None:  # no length was promised: what came is all there is; the tar's end blocks tell more
             self._ended = True

@@ -15,6 +15,7 @@ from tarviz.dialects.tar2tf.ops import Convert, Decode, Func, Rename, Resize, Ro
 from tarviz.model.errors import DataError, SchemaError, UsageError
 from tarviz.ops.func import Func as RecordFunc
 from tarviz.samples import write_shard
+from tests.conftest import each_case
 
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
@@ -143,7 +144,7 @@ class TestOps:
 
 
 class TestErrors:
-    @pytest.mark.parametrize(
+    @each_case(
         ("ops", "message"),
         [
             ((3,), "val_op is an operation of another kind: int"),
@@ -180,7 +181,7 @@ class TestErrors:
         with pytest.raises(UsageError, match=r"load_from_tar has no keyword 'output_type'.*Did you mean 'output_types'"):
             load(small, output_type=tf.int32)
 
-    @pytest.mark.parametrize("count", [-1, 1.5, True, None])
+    @each_case("count", [-1, 1.5, True, None])
     def test_a_wrong_number_of_workers_is_refused(self, count: Any) -> None:
         with pytest.raises(UsageError, match="num_workers"):
             AisDataset("data", num_workers=count)
@@ -224,7 +225,7 @@ class TestTranslation:
         assert "resize(func-2, (4, 4))" == str(chain[2])
         assert ["func-1", "func-2", "jpg"] == [leaf.ext for leaf in selection.leaves()]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("function", "types", "shapes"),
         [
             (Func(len, "n", output_types={"n": "int32"}, output_shapes={"n": ()}), {"func-1": "int32"}, {"func-1": ()}),

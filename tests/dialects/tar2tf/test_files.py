@@ -18,6 +18,7 @@ from tarviz.formats import example as examples
 from tarviz.formats import tfrecord
 from tarviz.model.errors import ChainError, DataError, NotFoundError, SchemaError, TarvizWarning, UsageError
 from tarviz.samples import write_shard
+from tests.conftest import each_case
 from tests.servers.aistore import Cluster
 
 CORPORA = Path(__file__).parents[2] / "data/corpora"
@@ -275,12 +276,12 @@ class TestSecondGeneration:
         with pytest.raises(UsageError, match="remote_exec='yes'"):
             dataset.load("a-0.tar", remote_exec="yes")  # type: ignore[arg-type]
 
-    @pytest.mark.parametrize("selections", [["jpg"], ["jpg", "cls", "json"], ("a",), SelectList("a", "b", "c")])
+    @each_case("selections", [["jpg"], ["jpg", "cls", "json"], ("a",), SelectList("a", "b", "c")])
     def test_selections_are_two(self, selections: Any) -> None:
         with pytest.raises(UsageError, match="selections are two, value and label"):
             Dataset("data", selections=selections)
 
-    @pytest.mark.parametrize(
+    @each_case(
         "selections",
         [
             [["jpg", "json"], "cls"],
@@ -414,7 +415,7 @@ class TestOutputs:
             outputs_of("a", True, None)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("types", "expected"),
     [
         ({"x": "string", "y": [bytes, "int32"]}, {"a", "b"}),

@@ -20,6 +20,7 @@ from tarviz.model.errors import DataError, NotFoundError, SchemaError, TarvizWar
 from tarviz.read import stream
 from tarviz.samples import write_shard
 from tarviz.testing.strategies import shard
+from tests.conftest import each_case
 
 CORPORA = Path(__file__).parents[2] / "data/corpora"
 
@@ -158,7 +159,7 @@ class TestSources:
 class TestSelections:
     SAMPLE: dict[str, Any] = {"__key__": "k", "image.png": b"1", "image.jpg": b"2", "cls": b"3"}
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("one", "expected"),
         [
             (selection.by_key("cls"), ["cls"]),
@@ -216,7 +217,7 @@ class TestSelections:
 
 
 class TestTypes:
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "wanted", "expected"),
         [
             (b"123\n", "INT64", [123]),
@@ -242,7 +243,7 @@ class TestTypes:
         assert expected == made["x"]
         assert expected == examples.decode(made.serialize())["x"]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("value", "wanted", "message"),
         [
             (b"seven", "INT64", "not an integer"),
@@ -307,7 +308,7 @@ class TestMisuse:
             Pipeline().from_tar("missing.tar").to_tfrecord(tmp_path / "x").do()
         assert not (tmp_path / "x").exists()
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("call", "message"),
         [
             (lambda p: p.with_samples_stage(3), "with_samples_stage expects a function"),
@@ -332,7 +333,7 @@ class TestMisuse:
         with pytest.raises(UsageError, match=message):
             call(Pipeline())
 
-    @pytest.mark.parametrize("bad", [None, 3, "text", {"a": 1}])
+    @each_case("bad", [None, 3, "text", {"a": 1}])
     def test_a_stage_that_returns_no_reader_is_refused_before_reading(self, bad: Any) -> None:
         with pytest.raises(UsageError, match=r"with_tf_examples_stage returned .*, not a reader"):
             Pipeline().from_tar("missing.tar").sample_to_tf_example().with_tf_examples_stage(lambda reader: bad).do()
@@ -437,7 +438,7 @@ class TestItems:
                 list(pipeline)
             assert ("d/000", tar) == (caught.value.key, caught.value.shard)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("item", "expected"),
         [
             ({"__key__": "a"}, "a"),

@@ -19,6 +19,7 @@ from tarviz.dialects.tfrecorder import Example, IgnoreExampleException, factory,
 from tarviz.dialects.tfrecorder._dataset import schema_of
 from tarviz.formats import example as examples
 from tarviz.model.errors import DataError, NotFoundError, SchemaError, UsageError
+from tests.conftest import each_case
 
 ROOT = Path(__file__).parents[3]
 
@@ -162,7 +163,7 @@ class TestAttributes:
     def test_every_type_comes_back_as_it_was(self) -> None:
         assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Everything(**VALUES))
 
-    @pytest.mark.parametrize("value", [0.1, 1 / 3, np.float64(0.7), float("nan"), float("-inf"), 16777217])
+    @each_case("value", [0.1, 1 / 3, np.float64(0.7), float("nan"), float("-inf"), 16777217])
     def test_a_float_comes_back_as_float32_holds_it(self, value: float) -> None:
         assert 1 == tfrecorder.checker.assert_example_serialize_deserialize_is_ok(Everything(**{**VALUES, "single": value}))
 
@@ -198,7 +199,7 @@ class TestAttributes:
 
         assert (None, None) == (toy.label, toy.data)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("name", "value", "message"),
         [
             ("real", np.zeros(3), "holds a NumPy float64 array of shape \\[3\\].*astype\\(np.float32\\)"),
@@ -240,6 +241,7 @@ class TestAttributes:
         pytest.importorskip("tensorflow", reason="TensorFlow reads what was written")
         points = [Everything(**{**VALUES, "whole": np.array(n, np.int32)}) for n in range(2)] + [Everything(**VALUES)]
         factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": points})
+        (tmp_path / "a/0.crc").write_bytes(b"no records: it stands before them")
         paths = factory.get_tfrecord_filepaths(tmp_path / "a")
         kept = [value[6].numpy() for value in factory.generate_dataset(paths)]
         (tmp_path / "a/schema.json").unlink()
@@ -265,7 +267,7 @@ class TestFactory:
         ]
         assert sorted([f"t{n}", str(n)] for n in range(13)) == sorted(rows)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("ratio", "expected"),
         [
             (0.8, (8, 2, None)),
@@ -281,7 +283,7 @@ class TestFactory:
 
         assert expected == tuple(None if part is None else len(part) for part in parts)
 
-    @pytest.mark.parametrize("ratio", [1.5, -0.1, [0.5], [0.5, 0.6], [0.25] * 4, "0.8", None, True, [1.5, -0.5]])
+    @each_case("ratio", [1.5, -0.1, [0.5], [0.5, 0.6], [0.25] * 4, "0.8", None, True, [1.5, -0.5]])
     def test_a_bad_ratio_is_refused_before_anything_is_written(self, tmp_path: Path, ratio: Any) -> None:
         with pytest.raises(UsageError, match="the ratio"):
             factory.generate_and_save_train_eval_test_tfrecords_files_for_examples(tmp_path / "out", toys(4), ratio)
@@ -448,7 +450,7 @@ class TestFactory:
         with pytest.raises(SchemaError, match=r'record "example 0".*Wrong\.data'):
             factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": [Wrong("x", 1)]})
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("call", "message"),
         [
             (lambda f, to: f.generate_and_save_tfrecords_files_for_examples_dict(to, []), "a dict of subset and list"),
@@ -788,7 +790,7 @@ class TestValues:
         assert [3, 2] == found["real.shape"]
         assert [-1] == examples.decode(Everything(**{**VALUES, "real": np.zeros((), np.float32)}).serialize_to_string())["real.shape"]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("name", "feature", "message"),
         [
             ("text", None, "the feature 'text' is missing"),
@@ -826,9 +828,7 @@ class TestValues:
 
 
 class TestSchemas:
-    @pytest.mark.parametrize(
-        "content", ["{", "[]", '{"tfrecordable": 3, "files": {}}', '{"tfrecordable": [{"name": "x", "type": "Y"}], "files": {}}']
-    )
+    @each_case("content", ["{", "[]", '{"tfrecordable": 3, "files": {}}', '{"tfrecordable": [{"name": "x", "type": "Y"}], "files": {}}'])
     def test_what_is_no_schema_is_damage(self, tmp_path: Path, content: str) -> None:
         (tmp_path / "schema.json").write_text(content)
         with pytest.raises(DataError, match="this is not a schema of recordable attributes"):

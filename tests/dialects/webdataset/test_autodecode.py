@@ -21,7 +21,7 @@ from PIL import Image
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset.autodecode import ByExtension, imagespecs
 from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError
-from tests.conftest import DATA
+from tests.conftest import DATA, each_case
 
 NUMPY = [spec for spec, (container, _, _) in imagespecs.items() if container == "numpy"]
 TORCH = [spec for spec, (container, _, _) in imagespecs.items() if container == "torch"]
@@ -72,7 +72,7 @@ class TestImages:
             # The luminance of a JPEG is taken as it is stored; PIL computes it back from RGB.
             assert off <= (3 if ext == "jpg" else 0) / (1 if np.asarray(actual).dtype == np.uint8 else 255) + 1e-6, name
 
-    @pytest.mark.parametrize("spec", NUMPY)
+    @each_case("spec", NUMPY)
     def test_floats_lie_between_0_and_1(self, spec: str) -> None:
         value = one("png", pictures()["rgb.png"], spec)
 
@@ -80,7 +80,7 @@ class TestImages:
         assert value.max() <= (255 if spec.endswith("8") else 1)
 
     @pytest.mark.torch
-    @pytest.mark.parametrize("spec", TORCH)
+    @each_case("spec", TORCH)
     def test_torch_has_the_channels_first(self, spec: str) -> None:
         pytest.importorskip("torch")
 
@@ -146,7 +146,7 @@ class TestFields:
 
 
 class TestSafety:
-    @pytest.mark.parametrize("ext", ["pyd", "pkl", "pickle", "pth"])
+    @each_case("ext", ["pyd", "pkl", "pickle", "pth"])
     def test_pickles_are_not_loaded_unless_named(self, ext: str, tmp_path: Path) -> None:
         class Canary:
             def __reduce__(self) -> Any:

@@ -19,6 +19,7 @@ from tarviz.dialects.webdataset.cache import FileCache, LRUCleanup, StreamingOpe
 from tarviz.model.errors import DataError, NotFoundError, UsageError
 from tarviz.stores.cached import copies
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
+from tests.conftest import each_case
 
 
 def shard(first: int, size: int = 1000) -> bytes:
@@ -93,10 +94,10 @@ def test_urls_that_end_alike_do_not_share_a_file(server: FaultServer, folder: Pa
 
 
 def test_names_of_ones_own(server: FaultServer, folder: Path) -> None:
-    url = server.put("/one/a.tar", shard(0))
-    keys(url, folder, url_to_name=lambda url: "/".join(url.split("/")[-2:]))
+    url = server.put("/one/two/a.tar", shard(0))
+    keys(url, folder, url_to_name=lambda url: "/".join(url.split("/")[-3:]))
 
-    assert shard(0) == (folder / "one/a.tar").read_bytes()
+    assert shard(0) == (folder / "one/two/a.tar").read_bytes()
     with pytest.raises(UsageError, match="is not a name for"):
         keys(url, folder, url_to_name=lambda _: "../a.tar")
 
@@ -207,16 +208,16 @@ def test_workers_of_a_loader_share_it(server: FaultServer, folder: Path) -> None
 
 
 def test_a_scheme_of_ones_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    asked: list[tuple[str, str, int]] = []
 
     def opened(url: str, mode: str, bufsize: int) -> Any:
-        asked.append(url)
+        asked.append((url, mode, bufsize))
         return io.BytesIO(shard(3))
 
     monkeypatch.setitem(wds.gopen_schemes, "mine", opened)
 
     assert ["0003", "0004", "0005"] == keys("mine://x/a.tar", folder) == keys("mine://x/a.tar", folder)
-    assert ["mine://x/a.tar"] == asked
+    assert [("mine://x/a.tar", "rb", 8192)] == asked
     assert [shard(3)] == [path.read_bytes() for path in kept(folder)]
 
 
@@ -249,7 +250,7 @@ class TestFileCache:
 
 
 class TestNames:
-    @pytest.mark.parametrize(
+    @each_case(
         ("url", "expected"),
         [
             ("https://h/a/b.tar?x=1", ["b.tar", "a/b.tar", "a/b.tar"]),

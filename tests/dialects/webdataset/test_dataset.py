@@ -23,7 +23,7 @@ from tarviz.dialects.webdataset.parts.source import shares
 from tarviz.model.errors import DataError, SchemaError, TarvizError, TarvizWarning, UsageError
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.samples import write_shard
-from tests.conftest import DATA
+from tests.conftest import DATA, each_case
 
 Shards = Callable[..., str]
 peer = pytest.mark.filterwarnings("ignore:unclosed file:ResourceWarning")  # webdataset leaves its files open
@@ -397,7 +397,7 @@ class TestState:
 
 
 class TestMisuse:
-    @pytest.mark.parametrize(
+    @each_case(
         ("make", "message"),
         [
             (lambda url: wds.WebDataset(url, extension="jpg"), "Did you mean 'extensions'"),
@@ -658,3 +658,11 @@ class TestPasses:
         state = dataset.state_dict()
 
         assert (0, 0, 6, 3) == (state["share"], state["record"], state["done"], state["given"])
+
+
+def test_a_file_url_may_do_without_its_slashes(shards: Shards) -> None:
+    path = shards(4, 2)
+
+    assert [[f"k{n:05d}" for n in range(4)]] * 3 == [
+        [sample["__key__"] for sample in wds.WebDataset(url)] for url in (path, f"file:{path}", f"file://{path}")
+    ]

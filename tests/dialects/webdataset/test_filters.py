@@ -15,6 +15,7 @@ import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import filters
 from tarviz.dialects.webdataset.filters import default_collation_fn
 from tarviz.model.errors import SchemaError, UsageError
+from tests.conftest import each_case
 
 SAMPLE = {"__key__": "k", "__url__": "a.tar", "x.jpg": 1, "png": 2, "cls": 3}
 
@@ -24,7 +25,7 @@ def run(stage: Any, *items: Any) -> list[Any]:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @each_case(
         ("stage", "item", "message"),
         [
             (wds.to_tuple("cls"), (1, 2), "to_tuple works on samples that are dicts, got tuple"),
@@ -55,7 +56,7 @@ class TestRefusals:
         if item is SAMPLE:
             assert ("a.tar", "k") == (caught.value.shard, caught.value.key)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("make", "message"),
         [
             (lambda: wds.rename_keys(), "rename_keys expects pairs"),

@@ -6,11 +6,10 @@ import inspect
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import filters
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
+from tests.conftest import each_case
 
 ONE = {"__key__": "k", "a": 1, "b": 2}
 
@@ -19,7 +18,7 @@ def source() -> Any:
     return wds.FluidWrapper([ONE, {**ONE, "a": 3}])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("name", "given", "expected"),
     [
         ("batched", (2, None), [[ONE, {**ONE, "a": 3}]]),

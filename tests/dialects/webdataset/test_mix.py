@@ -10,6 +10,7 @@ import pytest
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset.mix import random_samples, round_robin_longest, round_robin_shortest
 from tarviz.model.errors import UsageError
+from tests.conftest import each_case
 
 
 class TestTurns:
@@ -29,7 +30,7 @@ class TestTurns:
 
 
 class TestChance:
-    @pytest.mark.parametrize("weights", [[1], [1, -1], [1, 1, 1], []])
+    @each_case("weights", [[1], [1, -1], [1, 1, 1], []])
     def test_there_is_a_weight_for_each(self, weights: list[float]) -> None:
         with pytest.raises(UsageError, match=rf"there are {len(weights)} weights for 2 data sets"):
             list(random_samples([iter("a"), iter("b")], weights))

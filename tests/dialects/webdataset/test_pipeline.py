@@ -35,6 +35,17 @@ class TestPipeline:
         assert 5 == len(list(wds.DataPipeline(range(3)).repeat(nbatches=5)))
         assert 6 == len(list(wds.DataPipeline(range(3)).repeat(2, 9)))
 
+    def test_what_stands_before_the_last_splitter_is_in_one_order_everywhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        found: list[int] = []
+        for rank in "01":
+            for worker in "01":
+                for name, value in (("RANK", rank), ("WORLD_SIZE", "2"), ("WORKER", worker), ("NUM_WORKERS", "2")):
+                    monkeypatch.setenv(name, value)
+                stages = wds.shuffle(50), wds.split_by_node, wds.shuffle(50), wds.split_by_worker, wds.shuffle(50)
+                found += wds.DataPipeline(range(40), *stages)
+
+        assert list(range(40)) == sorted(found)
+
     def test_it_closes_what_can_be_closed(self) -> None:
         class Source:
             closed = 0

@@ -6,19 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import tarviz
 from tarviz.dialects.webdataset.parts.samples import Needs, samples, selected
 from tarviz.testing.strategies import Records
+from tests.conftest import each_case
 
 ALIKE: Records = [(f"é/{at}", {"jpg": b"j" * at, "cls": b"%d" % at}) for at in range(5)]
 OTHERS: Records = [("a", {"jpg": b"1"}), ("b", {"cls": b"2", "seg.png": b""}), ("c", {"cls": b"3", "jpg": b"4"})]
 LONG: Records = [(f"k{at}", {"bin": bytes(8192), "cls": bytes(8192)}) for at in range(3)]
 
 
-@pytest.mark.parametrize("content", [ALIKE, OTHERS, LONG], ids=["alike", "others", "long"])
-@pytest.mark.parametrize("place", [None, "/data/a.tar"])
+@each_case("content", [ALIKE, OTHERS, LONG])
+@each_case("place", [None, "/data/a.tar"])
 def test_a_sample_is_its_key_where_it_is_from_and_its_fields(make: Callable[..., Path], content: Records, place: str | None) -> None:
     (block,) = tarviz.blocks(str(make(content)))
     more = {} if place is None else {"__local_path__": place}
@@ -29,7 +28,7 @@ def test_a_sample_is_its_key_where_it_is_from_and_its_fields(make: Callable[...,
     assert ["__key__", "__url__"] == list(found[0])[:2]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("groups", "of"),
     [
         ([("cls",)], [{"cls"}, {"jpg"}, {"cls"}, {"cls"}]),

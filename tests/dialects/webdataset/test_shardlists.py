@@ -19,6 +19,7 @@ from tarviz.dialects.webdataset import shardlists
 from tarviz.dialects.webdataset.shardlists import DirectoryShardList
 from tarviz.model.errors import UsageError
 from tarviz.samples import write_shard
+from tests.conftest import each_case
 
 
 def urls(shards: Any) -> list[str]:
@@ -223,7 +224,7 @@ class TestFolder:
 
         assert ["a", "b"] == sorted(sample["__key__"] for sample in wds.DataPipeline(shards, wds.tarfile_to_samples()))
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("name", "options", "message"),
         [
             ("", {}, "is not a folder with a / after its name"),

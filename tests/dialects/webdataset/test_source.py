@@ -17,6 +17,7 @@ from tarviz.dialects.webdataset.parts.source import PassProgress, Source, shares
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.read.stream import ReadOptions
 from tarviz.testing.strategies import numbered
+from tests.conftest import each_case
 
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=4), st.integers(1, 6))
@@ -79,7 +80,7 @@ class TestOrder:
 
 
 class TestProgress:
-    @pytest.mark.parametrize("taken", range(1, 12))
+    @each_case("taken", range(1, 12))
     def test_it_says_where_to_go_on(self, source: Source, taken: int) -> None:
         here, progress = WorkerPlace(), PassProgress()
         run = source.run(progress, "s", here, None)

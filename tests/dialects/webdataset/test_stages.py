@@ -11,6 +11,7 @@ import pytest
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import filters
 from tarviz.dialects.webdataset.parts.stages import Each, Shuffle, fused
+from tests.conftest import each_case
 
 
 def ran(stage: Any, *items: Any) -> list[Any]:
@@ -59,7 +60,7 @@ class TestOrder:
         assert [{"n": 0}, {"n": 1}] == ran(filters.unbatched(), {"n": [0, 1]})
         assert [1, 3] == ran(filters.slice(1, 4, 2), *range(9))
 
-    @pytest.mark.parametrize(("size", "initial"), [(0, 100), (1, 1), (3, 1), (4, 100), (5, 5), (50, 9)])
+    @each_case(("size", "initial"), [(0, 100), (1, 1), (3, 1), (4, 100), (5, 5), (50, 9)])
     def test_the_buffer_grows_by_two_for_each_that_is_given(self, size: int, initial: int) -> None:
         """Held against a buffer that is written down step by step."""
         chance = random.Random("s")
@@ -107,7 +108,7 @@ class TestFused:
         assert isinstance(take, Each)
         assert stages[1].f is take.f.decoder  # type: ignore[attr-defined]
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("make", "groups"),
         [
             (lambda: [filters.to_tuple("cls"), filters.decode()], (("cls",),)),

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 import tarviz.dialects.webdataset as wds
+from tests.conftest import each_case
 
 
 class TestRepetition:
-    @pytest.mark.parametrize(
+    @each_case(
         ("options", "expected"),
         [
             ({"nepochs": 2}, "abcabc"),

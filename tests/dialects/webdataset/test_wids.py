@@ -18,6 +18,7 @@ from tarviz.commands.index import index
 from tarviz.dialects.webdataset import wids
 from tarviz.model.errors import ChangedError, DataError, UsageError
 from tarviz.testing.faults import FaultServer
+from tests.conftest import each_case
 from tests.dialects.webdataset.beside import picture, record, tar
 
 
@@ -153,7 +154,7 @@ def test_a_shard_that_is_damaged_is_said_to_be(listed: Path, tmp_path: Path, kep
         wids.ShardListDataset([{"url": str(tmp_path / "a.tar"), "nsamples": np.int64(3)}])[0]
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("wrong", "message"),
     [
         ({"shardlist": []}, "no list of shards"),
@@ -169,7 +170,7 @@ def test_what_is_no_list_is_refused(wrong: dict[str, Any], message: str) -> None
         wids.ShardListDataset(io.StringIO(json.dumps(wrong)))
 
 
-@pytest.mark.parametrize("wrong", [b"<html>", b"\x1f\x8b\x08", b"[]", b'[{"url": "a.tar", "nsamples": 1}]'])
+@each_case("wrong", [b"<html>", b"\x1f\x8b\x08", b"[]", b'[{"url": "a.tar", "nsamples": 1}]'])
 def test_what_is_no_list_is_said_to_be_none(wrong: bytes, tmp_path: Path) -> None:
     (tmp_path / "a.tar").write_bytes(wrong)
 
@@ -212,7 +213,7 @@ class Label:
         return int(sample[".cls"])
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("base", "url", "expected"),
     [
         ("s3://b/d", "a.tar?x#y", "s3://b/d/a.tar?x#y"),

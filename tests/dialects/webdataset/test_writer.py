@@ -19,6 +19,7 @@ from PIL import Image
 import tarviz.dialects.webdataset as wds
 from tarviz.model.errors import SchemaError, TarvizWarning, UsageError
 from tarviz.read import stream as read_stream
+from tests.conftest import each_case
 
 LONG = "x" * 90 + "/" + "y" * 120
 SAMPLES: list[dict[str, Any]] = [
@@ -192,7 +193,7 @@ class TestEncoding:
 
         assert [("a.seg.txt", b"x")] == listing(tmp_path / "a.tar")
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("sample", "message"),
         [
             ({"png": b""}, "needs a __key__"),
@@ -270,7 +271,7 @@ class TestFiles:
         assert b"\x1f\x8b" == (tmp_path / name).read_bytes()[:2]
         assert [("a.cls", b"1")] == listing(tmp_path / name)
 
-    @pytest.mark.parametrize(("name", "compress"), [("bz2", "bz2"), ("xz", "xz"), ("tar.bz2", None), ("tar.xz", None), ("tar.zst", None)])
+    @each_case(("name", "compress"), [("bz2", "bz2"), ("xz", "xz"), ("tar.bz2", None), ("tar.xz", None), ("tar.zst", None)])
     def test_other_packings(self, tmp_path: Path, name: str, compress: str | None) -> None:
         shard = tmp_path / f"a.{name}"
         with wds.TarWriter(str(shard), compress=compress) as sink:
@@ -317,7 +318,7 @@ class TestShardWriter:
             wds.ShardWriter(str(tmp_path / "s.tar"))
 
 
-@pytest.mark.parametrize("key", ["../../x", "/etc/x", "a/../../x", "..", "~/x", "a\\..\\x", "C:/x", "a\0b"])
+@each_case("key", ["../../x", "/etc/x", "a/../../x", "..", "~/x", "a\\..\\x", "C:/x", "a\0b"])
 def test_a_key_that_leads_out_of_its_folder_is_refused(tmp_path: Path, key: str) -> None:
     with pytest.raises(UsageError, match="E_UNSAFE_NAME"), wds.TarWriter(str(tmp_path / "a.tar")) as sink:
         sink.write({"__key__": key, "bin": b"x"})
@@ -353,8 +354,8 @@ class TestInputs:
         assert before == [path.read_bytes() for path in shards]
         assert {*shards, Path.cwd() / "link.tar"} == set(Path.cwd().iterdir())
 
-    @pytest.mark.parametrize(("pattern", "start"), [("a-%03d.tar", 0), ("./a-%03d.tar", 0), ("a-{:03d}.tar", 0), ("a-%03d.tar", 2)])
-    @pytest.mark.parametrize("maxcount", [1, 7, 1000])
+    @each_case(("pattern", "start"), [("a-%03d.tar", 0), ("./a-%03d.tar", 0), ("a-{:03d}.tar", 0), ("a-%03d.tar", 2)])
+    @each_case("maxcount", [1, 7, 1000])
     def test_so_are_shards(self, shards: list[Path], pattern: str, start: int, maxcount: int) -> None:
         before = [path.read_bytes() for path in shards]
         first = 2 if start else 0 if pattern != "a-{:03d}.tar" else 1
@@ -375,7 +376,7 @@ class TestInputs:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize(
+    @each_case(
         ("encoder", "fields", "message"),
         [
             (True, {"npz": {"a": np.array([None])}}, "the array 'a' holds Python objects"),
@@ -404,7 +405,7 @@ class TestRefusals:
             with pytest.raises(SchemaError, match="MessagePack cannot hold this value"):
                 wds.writer.default_handlers["mp"](value)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("make", "message"),
         [
             (lambda name: wds.TarWriter(name, encoder=3), "encoder=3 is not an encoder"),

@@ -9,6 +9,7 @@ import pytest
 from tarviz.model.types import URL
 from tarviz.stores._remote import access
 from tarviz.stores._remote.access import Access, Bearer, Kept
+from tests.conftest import each_case
 
 
 def test_a_token_is_not_shown():
@@ -28,9 +29,7 @@ class TestPlain:
         for other in ("http://host", "https://host:444", "https://other"):
             assert not Access().follows("https://host", other)
 
-    @pytest.mark.parametrize(
-        ("status", "hint"), [(404, "Check the URL"), (410, "Check the URL"), (403, "Sign the URL again"), (401, "set credentials")]
-    )
+    @each_case(("status", "hint"), [(404, "Check the URL"), (410, "Check the URL"), (403, "Sign the URL again"), (401, "set credentials")])
     def test_a_refusal_has_a_next_step(self, status, hint):
         assert hint in Access().hint(status)
 

@@ -6,9 +6,10 @@ import pytest
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
+from tests.conftest import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("address", "expected"),
     [
         ("http://host/a", "http://host:80"),
@@ -50,9 +51,7 @@ class TestRedirects:
     def test_it_leads_to_https(self, to, expected):
         assert expected == redirected("https://host/a", "https://host/a", to)
 
-    @pytest.mark.parametrize(
-        "to", ["http://host/a", "file:///etc/passwd", "ftp://host/a", "https://169.254.169.254/latest", "https://[::1"]
-    )
+    @each_case("to", ["http://host/a", "file:///etc/passwd", "ftp://host/a", "https://169.254.169.254/latest", "https://[::1"])
     def test_it_leads_nowhere_else(self, to):
         with pytest.raises(StoreError, match="redirects"):
             redirected("https://host/a", "https://host/a", to)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
+from tests.conftest import each_case
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("url", "expected"),
     [("s3://b/a b#1?.tar", ("b", "a b#1?.tar")), ("gs://b", ("b", "")), ("s3://b//x", ("b", "/x")), ("az://b/%20", ("b", "%20"))],
 )

@@ -19,7 +19,7 @@ from tarviz.stores._remote import small_range
 from tarviz.stores.http import HttpStore
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import open_files
-from tests.conftest import wait_until
+from tests.conftest import each_case, wait_until
 from tests.servers.clock import FakeClock
 from tests.stores.random_faults import random_fault
 
@@ -162,7 +162,7 @@ class TestFaults:
         with pytest.raises(ChangedError):
             store.read(url, 0, 10, etag=etag)
 
-    @pytest.mark.parametrize(
+    @each_case(
         ("fault", "code"),
         [
             (Fault(headers={"Content-Range": "bytes 0-99/700000"}, times=ALWAYS), "E_RANGE"),

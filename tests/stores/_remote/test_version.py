@@ -6,6 +6,7 @@ import pytest
 import urllib3
 
 from tarviz.stores._remote.version import Version, total_of
+from tests.conftest import each_case
 
 DATE = "Tue, 01 Jan 2030 00:00:00 GMT"
 
@@ -15,7 +16,7 @@ def of(**headers):
 
 
 class TestToken:
-    @pytest.mark.parametrize(
+    @each_case(
         ("headers", "condition"),
         [
             ({"ETag": '"x"', "Last_Modified": DATE}, {"If-Match": '"x"'}),
@@ -24,7 +25,6 @@ class TestToken:
             ({"ais_checksum_type": "md5", "ais_checksum_value": "ff", "ais_version": "2"}, {}),
             ({}, {}),
         ],
-        ids=["etag", "weak", "date", "cluster", "nothing"],
     )
     def test_a_version_is_the_same_out_of_its_token(self, headers, condition):
         version = of(**headers)
@@ -97,13 +97,13 @@ class TestGeneration:
         assert (Version(None, DATE, pin=("generation", "7")), 100, 1893456000.0) == (found, size, found.mtime)
         assert (Version(pin=("generation", "7")), 1) == Version.described({"generation": "7", "size": 1})
 
-    @pytest.mark.parametrize("found", [[], {"generation": 7}, {"size": 1}, {"generation": 7, "size": "many"}])
+    @each_case("found", [[], {"generation": 7}, {"size": 1}, {"generation": 7, "size": "many"}])
     def test_anything_else_is_no_description(self, found):
         with pytest.raises(ValueError, match=r"no description|invalid literal"):
             Version.described(found)
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("version", "words"),
     [
         (of(x_goog_generation="7", ETag='"x"'), "generation 7"),
@@ -131,8 +131,6 @@ class TestPin:
         assert of(**{header: "null"}).pin is None
 
 
-@pytest.mark.parametrize(
-    ("header", "total"), [("bytes 0-9/100", 100), ("bytes */5", 5), ("bytes 0-9/*", None), ("0-9/100", None), ("", None)]
-)
+@each_case(("header", "total"), [("bytes 0-9/100", 100), ("bytes */5", 5), ("bytes 0-9/*", None), ("0-9/100", None), ("", None)])
 def test_the_size_of_the_whole_is_in_content_range(header, total):
     assert total == total_of(urllib3.HTTPResponse(b"", headers={"Content-Range": header}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import socket
 import threading
 
@@ -14,6 +15,7 @@ from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.wire import Wire, _raise, json_error, whole
 from tarviz.stores.retry import RetryError
 from tarviz.testing.faults import Fault, FaultServer
+from tests.conftest import each_case
 from tests.servers.clock import FakeClock
 
 
@@ -80,7 +82,7 @@ def test_a_server_that_takes_no_connection_was_never_reached():
     )
 
 
-@pytest.mark.parametrize(
+@each_case(
     ("body", "code", "expected"),
     [
         ('{"error": {"code": 404, "message": "No such  object:\\n b/o"}}', "", ("", "No such object: b/o")),
@@ -138,3 +140,20 @@ def test_a_refusal_names_where_it_was_redirected_to(status: int):
 
     assert [True, False] == [f"({target}?sig=" in each and "where the server redirected to)" in each for each in said]
     assert "planted" not in "".join(said)
+
+
+@each_case(
+    ("target", "expected"),
+    [
+        ("http://host/b", {"Authorization": "Basic bWU6cEB3", "X-Key": "own"}),
+        ("http://HOST:80/b", {"Authorization": "Basic bWU6cEB3", "X-Key": "own"}),
+        ("http://host:81/b", {}),
+        ("https://host/b", {}),
+        ("http://other/b", {"X-Key": "of another"}),
+    ],
+)
+def test_what_a_url_or_its_origin_has_goes_to_no_other(target: str, expected: dict[str, str], monkeypatch: pytest.MonkeyPatch):
+    given = {"http://host": {"X-Key": "own"}, "http://other": {"X-Key": "of another"}}
+    monkeypatch.setenv("TARVIZ_HTTP_HEADERS", json.dumps(given))
+
+    assert expected == Wire(FakeClock(), Access()).credentials("GET", "http://me:p%40w@host/a", target, {}, b"")

@@ -79,7 +79,7 @@ def _started(job: _RetriedCall, tasks: Sequence[tuple[Any, ...]], count: int, st
         return map(job, tasks)
     if can_run():
         try:
-            workers = stack.enter_context(Workers(job, min(count, len(tasks) or 1)))
+            workers = stack.enter_context(Workers(job, count))
         except UsageError:
             pass  # the function cannot travel
         else:
