@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
@@ -115,9 +114,8 @@ def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
 def _ticks(seconds: float, stream: Any, *, up: bool = False) -> int:
     """A time in the stream's time base, down to a whole number or up. Half a millisecond is forgiven: Matroska rounds to whole ones, and of
     30 frames a second has the third at 67."""
-    ticks: Fraction = Fraction(seconds).limit_denominator(1_000_000) / stream.time_base
-    slack: Fraction = min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base)
-    return ceil(ticks - slack) if up else floor(ticks + slack)
+    at: float = (seconds - 0.0005 if up else seconds + 0.0005) / stream.time_base
+    return ceil(at) if up else floor(at)
 
 
 def _measured(file: Any, stream: Any) -> float:
