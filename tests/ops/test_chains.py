@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -9,12 +10,29 @@ import numpy as np
 import pytest
 
 import tarviz.ops
+from tarviz import selection
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Chain, Convert, Decode, Encode, Flip, Func, Resize, Rotate, draws, parse_chain
 from tarviz.ops.chains import class_of, plugin_of
 
+OPTIONS = """\
+augment: carry=(), visible=0.0
+carry: visible=0.0
+center_crop: carry=(), visible=0.0
+clip: rate=None
+decode: channels=3, orient=False, least=None, dtype=None, page=0, rate=None, mono=False, frames=None, every=None, fps=None, start=0, \
+seconds=None, sound=False, unsafe=()
+encode: quality=90
+flip: carry=(), visible=0.0
+func: output_types=None, output_shapes=None
+log_mel: rate=None, bands=80, size=400, hop=160, low=0.0, high=None
+random_crop: carry=(), visible=0.0
+rename: keep=False
+resize: carry=(), visible=0.0
+rotate: carry=(), visible=0.0
+spectrogram: rate=None, size=400, hop=160"""
 FIELDS = Schema(jpg=Feature("bytes"), cls=Feature("bytes"))
 
 
@@ -51,6 +69,20 @@ class TestMaking:
 
             assert name == getattr(tarviz.ops, class_name).name
             assert class_name in tarviz.ops.__all__
+
+    def test_selections_stand_there_too(self) -> None:
+        assert {name: getattr(selection, name) for name in ("Select", "SelectDict", "SelectJSON", "SelectList")} == {
+            name: getattr(tarviz.ops, name) for name in dir(tarviz.ops) if name.startswith("Select")
+        }
+
+    def test_options_have_names_and_their_defaults_stay(self) -> None:
+        options = []
+        for name in plugins.names("ops"):
+            parts = inspect.signature(class_of(name)).parameters.values()
+            if own := [str(part.replace(annotation=part.empty)) for part in parts if part.kind is part.KEYWORD_ONLY]:
+                options.append(f"{name}: {', '.join(own)}")
+
+        assert OPTIONS == "\n".join(options)
 
     def test_the_door_knows_no_other_names(self) -> None:
         assert not hasattr(tarviz.ops, "Blur")
@@ -197,6 +229,7 @@ class TestRuns:
         room = np.zeros((2, 2, 3), np.float32)
 
         assert {"a"} == chain.in_place
+        assert chain == parse_chain(str(chain))  # though it has looked by now at what is done together
         assert room is chain.run({"a": np.zeros((2, 2, 3), np.uint8)}, room={"a": room})["a"]
         assert -0.5 == room[0, 0, 0]
         assert frozenset() == parse_chain("convert(a, float32)|normalize(a, 0, 1)|flip(a)").in_place == parse_chain("flip(a)").in_place

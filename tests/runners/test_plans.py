@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tarviz.model.errors import UsageError
@@ -47,6 +47,7 @@ def pipeline(tmp_path: Path, make: Callable[..., Path]) -> Pipeline:
 
 class TestTrack:
     @given(RUNS, st.sets(st.integers(0, 40)), st.integers(1, 4), st.booleans())
+    @example([(0, [0, 1]), (0, [2, 4])], set(), 1, True)
     def test_the_place_behind_a_step_is_behind_the_last_record_in_it(
         self, runs: list[tuple[int, list[int]]], lost: set[int], batch: int, single: bool
     ) -> None:
