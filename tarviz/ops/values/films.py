@@ -129,13 +129,11 @@ def _measured(file: Any, stream: Any) -> float:
 
 def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
     """The frame on the screen at each of rising times, in the stream's time base."""
-    frames: Iterator[Any] = iter(())
-    held = ahead = None
-    begun = False
+    frames, held, ahead = file.decode(stream), None, None
     for time in wanted:
-        if not begun or _far(stream, held, time):
+        if _far(stream, held, time):
             _go_before(file, stream, time)
-            frames, held, ahead, begun = file.decode(stream), None, None, True
+            frames, held, ahead = file.decode(stream), None, None
         while True:
             ahead = next(frames, None) if ahead is None else ahead
             if ahead is None or (held is not None and (ahead.pts or 0) > time):
@@ -149,7 +147,7 @@ def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
 def _go_before(file: Any, stream: Any, time: int) -> None:
     """Go to the last key frame before a time, where the file has an index: in others FFmpeg guesses, and frames would be missing."""
     if _key_before(stream, time) is not None:
-        file.seek(time, stream=stream, backward=True)
+        file.seek(time, stream=stream)
 
 
 def _far(stream: Any, held: Any, time: int) -> bool:
@@ -164,7 +162,7 @@ def _key_before(stream: Any, time: int) -> int | None:
     if stream.container.format.flags & _TS_DISCONT:
         return None
     entries = stream.index_entries
-    at = entries.search_timestamp(time, backward=True) if len(entries) else -1
+    at = entries.search_timestamp(time) if len(entries) else -1
     return None if at is None or at < 0 else int(entries[at].timestamp)
 
 
