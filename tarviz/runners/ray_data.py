@@ -129,7 +129,7 @@ def _parts(pipeline: Pipeline, whole: list[Piece], wanted: int, *, build: bool) 
     if counts is not None:
         total, many = sum(counts), max(1, min(wanted, sum(counts)))
         return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
-    many = max(1, min(wanted, len(whole))) if build else len(whole)
+    many = min(wanted, len(whole)) if build else len(whole)
     return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
 
 

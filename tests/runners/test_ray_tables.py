@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -76,18 +77,29 @@ class ReadTask:
         return self.read()
 
 
+def pickled(values: Iterable[Any]) -> Any:
+    """In place of Ray's extension types."""
+    return pa.array(map(pickle.dumps, values), pa.binary())
+
+
 class TestTasks:
     @pytest.fixture(params=["without ray", pytest.param("with ray", marks=pytest.mark.ray)], autouse=True)
     def ray(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
         if request.param == "with ray":
             pytest.importorskip("ray.data", reason="read_ray needs ray and its extra data")
         else:
-            for name, held in (("block", {"BlockMetadata": SimpleNamespace}), ("datasource", {"Datasource": object, "ReadTask": ReadTask})):
-                module = ModuleType(f"ray.data.{name}")
+            names: dict[str, dict[str, Any]] = {
+                "ray": {},
+                "ray.data": {},
+                "ray.data.block": {"BlockMetadata": SimpleNamespace},
+                "ray.data.datasource": {"Datasource": object, "ReadTask": ReadTask},
+                "ray.data.extensions": {},
+                "ray.data.extensions.object_extension": {"ArrowPythonObjectArray": SimpleNamespace(from_objects=pickled)},
+                "ray.data.extensions.tensor_extension": {"ArrowTensorArray": SimpleNamespace(from_numpy=pickled)},
+            }
+            for name, held in names.items():
+                monkeypatch.setitem(sys.modules, name, module := ModuleType(name))
                 vars(module).update(held)
-                monkeypatch.setitem(sys.modules, module.__name__, module)
-            for name in ("ray", "ray.data"):
-                monkeypatch.setitem(sys.modules, name, ModuleType(name))
 
     @pytest.fixture
     def urls(self, tmp_path: Path) -> str:
@@ -104,13 +116,13 @@ class TestTasks:
         assert count == (blocks or len(found))
         return found
 
-    @pytest.mark.parametrize(("blocks", "counts"), [(None, [50, 30]), (1, [80]), (2, [50, 30]), (3, [26, 27, 27]), (200, [1] * 80)])
-    def test_shards_are_cut_and_joined_as_it_was_asked(self, urls: str, blocks: int | None, counts: list[int]) -> None:
-        found = self.tasks(Pipeline(urls), blocks)
-
-        assert counts == [sum(map(len, tables)) for tables in found]
+    def test_shards_are_cut_and_joined_as_it_was_asked(self, urls: str) -> None:
         expected = [{"__key__": each.key, "txt": None, **held(each)} for each in tarviz.records(urls)]
-        assert expected == [{"txt": None, **row} for tables in found for row in rows(tables)]
+        for blocks, counts in ((None, [50, 30]), (1, [80]), (2, [50, 30]), (3, [26, 27, 27]), (200, [1] * 80)):
+            found = self.tasks(Pipeline(urls), blocks)
+
+            assert counts == [sum(map(len, tables)) for tables in found]
+            assert expected == [{"txt": None, **row} for tables in found for row in rows(tables)]
 
     def test_large_shards_are_cut_where_they_are_indexed_and_nobody_said_how(self, urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
         size = sum(path.stat().st_size for path in Path(urls).parent.glob("*.tar"))
@@ -132,7 +144,6 @@ class TestTasks:
         assert [[str(path)] for path in paths] == [list(task.metadata.input_files) for task in tasks]
         assert [7, 7] == [task.per_task_row_limit for task in tasks]
 
-    @pytest.mark.parametrize("ray", [pytest.param("with ray", marks=pytest.mark.ray)], indirect=True)
     def test_a_chain_is_run_and_each_kind_of_value_kept(self, urls: str) -> None:
         def made(record: dict[str, Any]) -> dict[str, Any]:
             number = record["cls"]
@@ -143,10 +154,10 @@ class TestTasks:
         (first, second) = self.tasks(Pipeline(urls, chain))
         tables = [*first, *second]
 
-        assert [*range(80)] == [number for table in tables for number in table["cls"].to_pylist()]
         assert pa.string() == tables[0].schema.field("word").type
-        for name in ("same", "ragged", "tree", "mixed"):
+        for name in ("cls", "same", "ragged", "tree", "mixed"):
             found = [value for table in tables for chunk in table[name].chunks for value in chunk.to_numpy(zero_copy_only=False)]
+            found = [pickle.loads(value) if isinstance(value, bytes) else value for value in found]
             assert all(np.array_equal(made({"cls": n})[name], value) for n, value in enumerate(found)), name
             assert 80 == len(found)
 
@@ -165,16 +176,16 @@ class TestTasks:
 
         assert [[1, 49], [1, 29]] == [[len(table) for table in tables] for tables in self.tasks(pipeline)]
 
-    @pytest.mark.parametrize("chain", [None, "rename(n=cls)"])
-    def test_damage_is_raised_or_passed_over(self, urls: str, chain: str | None) -> None:
+    def test_damage_is_raised_or_passed_over(self, urls: str) -> None:
         path = Path(urls).with_name("1.tar")
         path.write_bytes(path.read_bytes()[:20_000])
 
-        with pytest.raises(DataError, match="E_TRUNCATED"):
-            self.tasks(Pipeline(urls, chain))
-        whole, cut = self.tasks(Pipeline(urls, chain, on_error="skip"))
-        assert 50 == sum(map(len, whole))
-        assert 1 < sum(map(len, cut)) < 30
+        for chain in (None, "rename(n=cls)"):
+            with pytest.raises(DataError, match="E_TRUNCATED"):
+                self.tasks(Pipeline(urls, chain))
+            whole, cut = self.tasks(Pipeline(urls, chain, on_error="skip"))
+            assert 50 == sum(map(len, whole))
+            assert 1 < sum(map(len, cut)) < 30
 
     def test_a_record_an_op_refuses_is_too(self, urls: str) -> None:
         with pytest.raises(SchemaError):
