@@ -29,7 +29,7 @@ from tarviz.ops import (
     Resize,
     Spectrogram,
 )
-from tarviz.ops.base import feature_of, missing, names_of, unpack
+from tarviz.ops.base import Op, feature_of, in_graph, missing, names_of, unpack
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
 
@@ -63,6 +63,10 @@ class TestArguments:
 
         assert "decode(png)|resize(png, (3, 3))|scale(png, 5)" == "|".join(map(str, op.steps)) == str(Chain.of(op))
         assert op == pickle.loads(pickle.dumps(op))
+
+
+def test_an_op_that_says_nothing_of_graphs_stays_out_of_them() -> None:
+    assert [False, False, True] == [in_graph(kind) for kind in (Op, Scale, Resize)]
 
 
 class TestField:

@@ -253,6 +253,19 @@ class TestArguments:
 
 
 class TestInTheGraph:
+    def test_what_tensorflow_has_as_pil_has_it_is_left_to_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        monkeypatch.setattr(Decode, "apply", None)
+        large = picture(size=(400, 300))
+        for channels, forms in ((3, ("RGB", "L")), (1, ("L",))):
+            op = Decode("jpg", channels=channels)
+            for data in (
+                encoded(image, form) for form in ("JPEG", "PNG") for mode in forms for image in (picture(mode), large.convert(mode))
+            ):
+                assert channels == op.apply_tf(tf.constant(data)).shape[2]
+            assert (400, 300, channels) == op.apply_tf(tf.constant(encoded(large, "JPEG", quality=100))).shape
+        assert (61, 40, 1) == Decode("jpg", channels=1).apply_tf(tf.constant(encoded(picture(), "JPEG"))).shape
+
     @pytest.mark.matrix
     def test_a_picture_above_the_limit_is_refused_by_its_header(self) -> None:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
