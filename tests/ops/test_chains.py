@@ -96,9 +96,8 @@ class TestSchema:
         assert Schema(x=Feature("float32", (32, 48, 3)), cls=Feature("int64")) == schema
         assert ["cls", "x"] == list(schema)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
+    def test_a_chain_that_does_not_fit_says_where_and_what_to_do(self) -> None:
+        for text, message in [
             ("resize(jpg, 3)", r"resize\(jpg, \(3, 3\)\) expects an image \[h, w, c\], got bytes\. Put decode\(jpg\) before it"),
             ("decode(cls)|resize(cls, 3)", "got int64"),
             ("decode(jgp)", "there are jpg, cls. Did you mean 'jpg'"),
@@ -106,19 +105,16 @@ class TestSchema:
             ("decode(jpg)|normalize(jpg, 0, 1)", r"Put convert\(jpg, float32\) before it"),
             ("decode(jpg)|encode(jpg)|resize(jpg, 3)", "got bytes"),
             ("decode(jpg)|resize(jpg, 8)|random_crop(jpg, 9)", "at least 9 x 9"),
-        ],
-    )
-    def test_a_chain_that_does_not_fit_says_where_and_what_to_do(self, text: str, message: str) -> None:
-        with pytest.raises(SchemaError, match=message):
-            parse_chain(text).schema(FIELDS)
+        ]:
+            with pytest.raises(SchemaError, match=message):
+                parse_chain(text).schema(FIELDS)
 
     def test_an_untyped_func_without_a_record_is_an_error(self) -> None:
         with pytest.raises(SchemaError, match="output_types"):
             Chain(Func(dict)).schema(FIELDS)
 
-    @pytest.mark.parametrize(
-        ("text", "wanted", "needed"),
-        [
+    def test_it_knows_what_has_to_be_read(self) -> None:
+        for text, wanted, needed in [
             ("decode(jpg)", None, None),
             ("decode(jpg)", {"cls"}, {"jpg", "cls"}),
             ("decode(jpg)|keep(jpg)", None, {"jpg"}),
@@ -126,10 +122,8 @@ class TestSchema:
             ("drop(json)", {"cls"}, {"cls"}),
             ("drop(json)", None, None),
             ("keep(image)|rename(image=jpg)", None, {"image"}),
-        ],
-    )
-    def test_it_knows_what_has_to_be_read(self, text: str, wanted: set[str] | None, needed: set[str] | None) -> None:
-        assert needed == parse_chain(text).needs(wanted)
+        ]:
+            assert needed == parse_chain(text).needs(wanted)
 
     def test_a_func_needs_everything(self) -> None:
         assert Chain(Func(dict)).needs({"cls"}) is None
@@ -186,9 +180,8 @@ class TestPlugins:
     def test_classes_are_named_as_their_files(self, name: str, plugin: str | None) -> None:
         assert plugin == plugin_of(name)
 
-    @pytest.mark.parametrize(
-        ("text", "message", "hint"),
-        [
+    def test_a_call_that_cannot_be_says_how_it_is_written(self) -> None:
+        for text, message, hint in [
             (
                 "CenterCrop(jpg, 3)",
                 "there is no op named 'CenterCrop', at character 1: →CenterCrop(jpg, 3)",
@@ -207,13 +200,11 @@ class TestPlugins:
             ),
             ("flip(jpg, up)", "flip expects the direction horizontal or vertical, got 'up'.", "It is flip(ext"),
             ("drop()", "drop expects names of fields, got none.", "For example drop(jpg, cls)."),
-        ],
-    )
-    def test_a_call_that_cannot_be_says_how_it_is_written(self, text: str, message: str, hint: str) -> None:
-        with pytest.raises(ChainError) as caught:
-            parse_chain(text)
-        assert message in caught.value.message
-        assert hint in str(caught.value.hint)
+        ]:
+            with pytest.raises(ChainError) as caught:
+                parse_chain(text)
+            assert message in caught.value.message
+            assert hint in str(caught.value.hint)
 
 
 class TestRuns:

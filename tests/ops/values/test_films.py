@@ -157,9 +157,8 @@ class TestCut:
 
     TIMES = [at / 10 for at in range(10)]
 
-    @pytest.mark.parametrize(
-        ("cut", "expected"),
-        [
+    def test_they_are_those_on_the_screen_then(self) -> None:
+        for cut, expected in [
             (Cut(), list(range(10))),
             (Cut(every=4), [0, 4, 8]),
             (Cut(every=2, start=0.3), [3, 5, 7, 9]),
@@ -173,10 +172,8 @@ class TestCut:
             (Cut(fps=4, start=0.2, seconds=0.5), [2, 4]),
             (Cut(fps=1, start=2), [9]),
             (Cut(frames=2, start=0.5, seconds=9), [6, 8]),
-        ],
-    )
-    def test_they_are_those_on_the_screen_then(self, cut: Cut, expected: list[int]) -> None:
-        assert expected == cut.thinned(self.TIMES, 1.0)
+        ]:
+            assert expected == cut.thinned(self.TIMES, 1.0)
 
     def test_they_are_told_by_times_where_so_many_are_asked_for(self) -> None:
         assert [True, True, False, False, False] == [
