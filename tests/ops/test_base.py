@@ -217,15 +217,14 @@ NUMBERS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any], str]] = {
 
 
 class TestNumbers:
-    @pytest.mark.parametrize("name", NUMBERS)
-    def test_one_that_an_op_cannot_take_is_refused_with_its_bounds(self, name: str) -> None:
-        make, good, bad, bounds = NUMBERS[name]
-        for number in good:
-            assert number == getattr(make(number), name)
-        for number in [*bad, True, "1", *([1.0] if "whole" in bounds else [])]:
-            with pytest.raises(ChainError) as caught:
-                make(number)
-            assert caught.value.message.endswith(f" expects {name} as {bounds}, got {number!r}.")
+    def test_one_that_an_op_cannot_take_is_refused_with_its_bounds(self) -> None:
+        for name, (make, good, bad, bounds) in NUMBERS.items():
+            for number in good:
+                assert number == getattr(make(number), name)
+            for number in [*bad, True, "1", *([1.0] if "whole" in bounds else [])]:
+                with pytest.raises(ChainError) as caught:
+                    make(number)
+                assert caught.value.message.endswith(f" expects {name} as {bounds}, got {number!r}.")
 
 
 class TestFeatures:
