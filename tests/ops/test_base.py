@@ -184,19 +184,16 @@ class TestForeignOps:
         assert not made["jpg"].any()
         assert (False, True) == (op.lowers, kind(*op.arguments()[0]).lowers)
 
-    @pytest.mark.parametrize(
-        ("op", "eager", "graph"),
-        [
+    def test_one_that_changes_what_ours_does_outside_of_a_graph_needs_a_graph_of_its_own(self) -> None:
+        for op, eager, graph in [
             (Decode("jpg"), "apply", "apply_tf"),
             (Convert("jpg", "float32"), "apply", "apply_tf"),
             (Keep("jpg"), "apply_record", "apply_tf_record"),
-        ],
-    )
-    def test_one_that_changes_what_ours_does_outside_of_a_graph_needs_a_graph_of_its_own(self, op: Any, eager: str, graph: str) -> None:
-        outside = type("Odd", (type(op),), {"__slots__": (), eager: lambda self, value, draw=None: value})
-        both = type("Odd", (outside,), {"__slots__": (), graph: lambda self, value, draw=None: value})
+        ]:
+            outside = type("Odd", (type(op),), {"__slots__": (), eager: lambda self, value, draw=None: value})
+            both = type("Odd", (outside,), {"__slots__": (), graph: lambda self, value, draw=None: value})
 
-        assert (True, False, True) == tuple(kind(*op.arguments()[0], **op.arguments()[1]).lowers for kind in (type(op), outside, both))
+            assert (True, False, True) == tuple(kind(*op.arguments()[0], **op.arguments()[1]).lowers for kind in (type(op), outside, both))
 
 
 WHOLE = "a whole number from 1 on"
@@ -228,9 +225,8 @@ class TestNumbers:
 
 
 class TestFeatures:
-    @pytest.mark.parametrize(
-        ("value", "expected"),
-        [
+    def test_a_value_is_an_example_of_one(self) -> None:
+        for value, expected in [
             (True, "bool"),
             (3, "int64"),
             (0.5, "float64"),
@@ -241,10 +237,8 @@ class TestFeatures:
             (np.zeros((2, 0), np.int8), "int8[2, 0]"),
             ({"a": 1}, "object"),
             (None, "object"),
-        ],
-    )
-    def test_a_value_is_an_example_of_one(self, value: Any, expected: str) -> None:
-        assert expected == str(feature_of(value))
+        ]:
+            assert expected == str(feature_of(value))
 
     def test_draws_are_shown_as_numbers_where_an_op_says_nothing_else(self) -> None:
         assert "0.125, 0.500" == Scale("a").describe_draw(np.array([0.125, 0.5]))
@@ -252,19 +246,16 @@ class TestFeatures:
 
 
 class TestOtherNames:
-    @pytest.mark.parametrize(
-        ("asked", "there", "hint"),
-        [
+    def test_a_field_of_the_same_kind_is_named(self) -> None:
+        for asked, there, hint in [
             ("jpg", ["jpeg", "png", "cls"], 'Where a picture has several endings name all of them: "jpg;jpeg;png".'),
             ("jpg;png", ["png", "webp"], 'Where a picture has several endings name all of them: "jpg;png;webp".'),
             ("seg.png", ["png", "seg.jpg"], 'Where a picture has several endings name all of them: "seg.png;seg.jpg".'),
             ("wav", ["flac", "mp4"], 'Where a picture has several endings name all of them: "wav;flac".'),
             ("json", ["jsn"], None),
             ("jpg", ["cls"], None),
-        ],
-    )
-    def test_a_field_of_the_same_kind_is_named(self, asked: str, there: list[str], hint: str | None) -> None:
-        assert hint == missing("decode", asked, there).hint
+        ]:
+            assert hint == missing("decode", asked, there).hint
 
     def test_a_field_named_like_a_place_is_refused(self, tmp_path: Any) -> None:
         (tmp_path / "a.tar").write_bytes(shard([("k", {"__key__": b"1", "cls": b"2"})]))

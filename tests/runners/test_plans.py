@@ -176,9 +176,8 @@ class TestStates:
         assert Resumed(4) == chosen(other, [each | {"marks": {}} for each in states])
         assert Resumed(4, (begun := states[1] | {"marks": {}, "rest": [states[0]]},)) == chosen(other, begun)
 
-    @pytest.mark.parametrize(
-        ("given", "match"),
-        [
+    def test_others_are_refused(self, pipeline: Pipeline) -> None:
+        for states, match in [
             (lambda one, two: [], "no state in the list"),
             (lambda one, two: [one, two | {"epoch": 5}], "different epochs"),
             (lambda one, two: one, "no state of rank 1"),
@@ -188,15 +187,13 @@ class TestStates:
             (lambda one, two: two | {"seed": 4}, r"with seed=4, this one has seed=3"),
             (lambda one, two: two | {"shards": 2}, r"with shards=2, this one has shards=3"),
             (lambda one, two: two | {"reshare": True}, r"with reshare=True, this one has reshare=False"),
-        ],
-    )
-    def test_others_are_refused(self, pipeline: Pipeline, given: Callable[[Any, Any], Any], match: str) -> None:
-        one, two = (self.state(pipeline, rank, 2) for rank in range(2))
-        plan = ReaderPlan(pipeline, Reader(1, 2, workers=2))
+        ]:
+            one, two = (self.state(pipeline, rank, 2) for rank in range(2))
+            plan = ReaderPlan(pipeline, Reader(1, 2, workers=2))
 
-        with pytest.raises(UsageError, match=match):
-            chosen(plan, given(one, two))
-        check(plan, two)
+            with pytest.raises(UsageError, match=match):
+                chosen(plan, states(one, two))
+            check(plan, two)
 
     def test_of_fewer_ranks_than_there_were_all_are_asked_for(self, pipeline: Pipeline) -> None:
         with pytest.raises(UsageError, match=r"is of 2 rank\(s\), this is one of 1"):
