@@ -149,6 +149,12 @@ class TestRemaining:
         assert [("0.tar", 2, None), ("1.tar", 0, None), ("2.tar", 0, None)] == self.left(pipeline, marks, 1)
         assert [("0.tar", 0, None), ("1.tar", 0, None), ("2.tar", 0, None)] == self.left(pipeline, {})
 
+    def test_a_pass_was_begun_where_one_worker_was_in_it(self, pipeline: Pipeline) -> None:
+        state = state_of(ReaderPlan(pipeline, Reader(workers=2)), 0, {"0": {"place": [2, 0, 1]}, "1": {"place": [1, 0, 0]}})
+        plan = ReaderPlan(pipeline, Reader(), rest=(state,))
+
+        assert [True, True, True, False] == [plan.resumes(turn) for turn in range(4)]
+
     def test_of_a_shuffled_pass_it_is_what_is_in_the_buffer_and_behind_it(self, pipeline: Pipeline) -> None:
         left = self.left(pipeline, {"2": {"place": [0, 0, 4]}}, shuffle=2)
 
