@@ -19,9 +19,8 @@ SCHEMA = Schema(jpg=Feature("uint8", (3,)), cls=Feature("bytes"), json=Feature("
 
 
 class TestStructure:
-    @pytest.mark.parametrize(
-        ("select", "expected"),
-        [
+    def test_what_is_picked_has_the_structure_asked_for(self) -> None:
+        for select, expected in [
             ("cls", b"7"),
             (("cls", "__key__"), (b"7", "train/1")),
             (["cls", ("cls",)], [b"7", (b"7",)]),
@@ -36,13 +35,11 @@ class TestStructure:
             (SelectList(["cls", SelectJSON("json", ["a", -2])]), [b"7", 10]),
             (SelectDict(label="cls"), {"label": b"7"}),
             (SelectDict({"a b": ["cls"]}), {"a b": [b"7"]}),
-        ],
-    )
-    def test_what_is_picked_has_the_structure_asked_for(self, select: Any, expected: Any) -> None:
-        node = parse(select)
+        ]:
+            node = parse(select)
 
-        assert expected == node.pick(RECORD)
-        assert node == pickle.loads(pickle.dumps(node)) == parse(plain(node))
+            assert expected == node.pick(RECORD)
+            assert node == pickle.loads(pickle.dumps(node)) == parse(plain(node))
 
     def test_none_is_the_whole_record_with_its_key(self) -> None:
         assert ["__key__", "jpg", "cls", "json"] == list(parse(None).pick(RECORD))
@@ -80,21 +77,18 @@ class TestErrors:
 
         assert ("train/1", "a.tar") == (caught.value.key, caught.value.shard)
 
-    @pytest.mark.parametrize(
-        ("path", "message"),
-        [
+    def test_a_path_that_leads_nowhere_says_where_it_ends(self) -> None:
+        for path, message in [
             ("b", "finds no 'b' at the top; there is an object with 'a'"),
             (["a", 5], r"finds no 5 at \['a'\]; there is a list of 2"),
             (["a", 0, "x"], "there is int"),
             (["a", "x"], "there is a list of 2"),
-        ],
-    )
-    def test_a_path_that_leads_nowhere_says_where_it_ends(self, path: Any, message: str) -> None:
-        with pytest.raises(DataError, match=message) as caught:
-            SelectJSON("json", path).pick(RECORD)
+        ]:
+            with pytest.raises(DataError, match=message) as caught:
+                SelectJSON("json", path).pick(RECORD)
 
-        assert "train/1" == caught.value.key
-        assert "json" == caught.value.details["field"]
+            assert "train/1" == caught.value.key
+            assert "json" == caught.value.details["field"]
 
     @pytest.mark.parametrize("data", [b"{", b"\xff\xfe\x00", b"[" * 100_000, b"9" * 5000])
     def test_what_is_no_json_is_a_decoding_error(self, data: bytes) -> None:

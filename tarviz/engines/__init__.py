@@ -81,7 +81,7 @@ class Streams(AbstractContextManager["Streams"], Protocol):
 
     lost: int
 
-    def run(self, tasks: Iterable[Any], *, ordered: bool = True) -> Generator[Any, None, None]:
+    def run(self, tasks: Iterable[Any], *, ordered: bool) -> Generator[Any, None, None]:
         """What the tasks yield, in the order of the tasks, or as it comes; a task is taken from `tasks` when there is room for it.
 
         What a task raises is raised after all that it yielded. A task whose worker is lost is done again, and what it gave already is

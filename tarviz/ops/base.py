@@ -127,7 +127,7 @@ class Op(ABC):
     @property
     def lowers(self) -> bool:
         """Whether `run_tf` can do this op inside a TensorFlow graph."""
-        return False
+        return in_graph(type(self))
 
     def lowers_on(self, schema: Schema) -> bool:
         """Whether it can on fields of that schema."""
@@ -245,10 +245,6 @@ class FieldOp(Op):
     @abstractmethod
     def infer(self, feature: Feature) -> Feature:
         """What `apply` makes of a feature. `SchemaError` names the cure when it cannot work."""
-
-    @property
-    def lowers(self) -> bool:
-        return in_graph(type(self))
 
     @property
     def steps(self) -> tuple[Op, ...]:

@@ -58,8 +58,7 @@ def manifest_url(url: URL) -> URL:
 def read_manifest(url: URL) -> dict[str, Any] | None:
     """The manifest of an output, None when there is none that can be read."""
     try:
-        stat = stores.of(url).stat(manifest_url(url))
-        content = json.loads(stores.of(url).read(manifest_url(url), 0, min(stat.size or 0, 64 << 20)))
+        content = json.loads(stores.of(url).read(manifest_url(url), 0, 64 << 20))
     except (TarvizError, ValueError):
         return None
     return content if isinstance(content, dict) else None

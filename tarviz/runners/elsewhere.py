@@ -141,7 +141,7 @@ def elsewhere(
     return Elsewhere(engine, address, count or None, ordered)
 
 
-def sendable(pipeline: Pipeline, *, send_functions: bool = False) -> None:
+def sendable(pipeline: Pipeline, *, send_functions: bool) -> None:
     """`UsageError` where a pipeline cannot be run elsewhere; `send_functions` lets functions go."""
     if (error := obstacle(pipeline)) is not None and not (send_functions and isinstance(error, _FunctionError)):
         raise error

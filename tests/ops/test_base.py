@@ -29,7 +29,7 @@ from tarviz.ops import (
     Resize,
     Spectrogram,
 )
-from tarviz.ops.base import feature_of, missing, names_of, unpack
+from tarviz.ops.base import Op, feature_of, in_graph, missing, names_of, unpack
 from tarviz.read import stream
 from tarviz.testing.strategies import shard
 
@@ -63,6 +63,10 @@ class TestArguments:
 
         assert "decode(png)|resize(png, (3, 3))|scale(png, 5)" == "|".join(map(str, op.steps)) == str(Chain.of(op))
         assert op == pickle.loads(pickle.dumps(op))
+
+
+def test_an_op_that_says_nothing_of_graphs_stays_out_of_them() -> None:
+    assert [False, False, True] == [in_graph(kind) for kind in (Op, Scale, Resize)]
 
 
 class TestField:
@@ -180,19 +184,16 @@ class TestForeignOps:
         assert not made["jpg"].any()
         assert (False, True) == (op.lowers, kind(*op.arguments()[0]).lowers)
 
-    @pytest.mark.parametrize(
-        ("op", "eager", "graph"),
-        [
+    def test_one_that_changes_what_ours_does_outside_of_a_graph_needs_a_graph_of_its_own(self) -> None:
+        for op, eager, graph in [
             (Decode("jpg"), "apply", "apply_tf"),
             (Convert("jpg", "float32"), "apply", "apply_tf"),
             (Keep("jpg"), "apply_record", "apply_tf_record"),
-        ],
-    )
-    def test_one_that_changes_what_ours_does_outside_of_a_graph_needs_a_graph_of_its_own(self, op: Any, eager: str, graph: str) -> None:
-        outside = type("Odd", (type(op),), {"__slots__": (), eager: lambda self, value, draw=None: value})
-        both = type("Odd", (outside,), {"__slots__": (), graph: lambda self, value, draw=None: value})
+        ]:
+            outside = type("Odd", (type(op),), {"__slots__": (), eager: lambda self, value, draw=None: value})
+            both = type("Odd", (outside,), {"__slots__": (), graph: lambda self, value, draw=None: value})
 
-        assert (True, False, True) == tuple(kind(*op.arguments()[0], **op.arguments()[1]).lowers for kind in (type(op), outside, both))
+            assert (True, False, True) == tuple(kind(*op.arguments()[0], **op.arguments()[1]).lowers for kind in (type(op), outside, both))
 
 
 WHOLE = "a whole number from 1 on"
@@ -213,21 +214,19 @@ NUMBERS: dict[str, tuple[Callable[[Any], Any], list[Any], list[Any], str]] = {
 
 
 class TestNumbers:
-    @pytest.mark.parametrize("name", NUMBERS)
-    def test_one_that_an_op_cannot_take_is_refused_with_its_bounds(self, name: str) -> None:
-        make, good, bad, bounds = NUMBERS[name]
-        for number in good:
-            assert number == getattr(make(number), name)
-        for number in [*bad, True, "1", *([1.0] if "whole" in bounds else [])]:
-            with pytest.raises(ChainError) as caught:
-                make(number)
-            assert caught.value.message.endswith(f" expects {name} as {bounds}, got {number!r}.")
+    def test_one_that_an_op_cannot_take_is_refused_with_its_bounds(self) -> None:
+        for name, (make, good, bad, bounds) in NUMBERS.items():
+            for number in good:
+                assert number == getattr(make(number), name)
+            for number in [*bad, True, "1", *([1.0] if "whole" in bounds else [])]:
+                with pytest.raises(ChainError) as caught:
+                    make(number)
+                assert caught.value.message.endswith(f" expects {name} as {bounds}, got {number!r}.")
 
 
 class TestFeatures:
-    @pytest.mark.parametrize(
-        ("value", "expected"),
-        [
+    def test_a_value_is_an_example_of_one(self) -> None:
+        for value, expected in [
             (True, "bool"),
             (3, "int64"),
             (0.5, "float64"),
@@ -238,10 +237,8 @@ class TestFeatures:
             (np.zeros((2, 0), np.int8), "int8[2, 0]"),
             ({"a": 1}, "object"),
             (None, "object"),
-        ],
-    )
-    def test_a_value_is_an_example_of_one(self, value: Any, expected: str) -> None:
-        assert expected == str(feature_of(value))
+        ]:
+            assert expected == str(feature_of(value))
 
     def test_draws_are_shown_as_numbers_where_an_op_says_nothing_else(self) -> None:
         assert "0.125, 0.500" == Scale("a").describe_draw(np.array([0.125, 0.5]))
@@ -249,19 +246,16 @@ class TestFeatures:
 
 
 class TestOtherNames:
-    @pytest.mark.parametrize(
-        ("asked", "there", "hint"),
-        [
+    def test_a_field_of_the_same_kind_is_named(self) -> None:
+        for asked, there, hint in [
             ("jpg", ["jpeg", "png", "cls"], 'Where a picture has several endings name all of them: "jpg;jpeg;png".'),
             ("jpg;png", ["png", "webp"], 'Where a picture has several endings name all of them: "jpg;png;webp".'),
             ("seg.png", ["png", "seg.jpg"], 'Where a picture has several endings name all of them: "seg.png;seg.jpg".'),
             ("wav", ["flac", "mp4"], 'Where a picture has several endings name all of them: "wav;flac".'),
             ("json", ["jsn"], None),
             ("jpg", ["cls"], None),
-        ],
-    )
-    def test_a_field_of_the_same_kind_is_named(self, asked: str, there: list[str], hint: str | None) -> None:
-        assert hint == missing("decode", asked, there).hint
+        ]:
+            assert hint == missing("decode", asked, there).hint
 
     def test_a_field_named_like_a_place_is_refused(self, tmp_path: Any) -> None:
         (tmp_path / "a.tar").write_bytes(shard([("k", {"__key__": b"1", "cls": b"2"})]))

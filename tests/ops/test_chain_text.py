@@ -85,9 +85,8 @@ class TestText:
         except ChainError as error:
             assert error.message
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
+    def test_a_wrong_text_is_answered_with_place_and_cure(self) -> None:
+        for text, message in [
             ("decode(jpg", r"expected ',' or '\)' inside decode\(…\), found the end of the text, at character 11"),
             ("decode jpg", r"expected '\(' after 'decode'"),
             ("decode(jpg)|", "expected the name of an op, found the end"),
@@ -113,11 +112,9 @@ class TestText:
             ("decode()", "missing a required argument"),
             ("decode(3)", "needs the name of a field, got 3"),
             ("resize(jpg, big)", "as .height, width. in pixels, got 'big'"),
-        ],
-    )
-    def test_a_wrong_text_is_answered_with_place_and_cure(self, text: str, message: str) -> None:
-        with pytest.raises(ChainError, match=message):
-            parse_chain(text)
+        ]:
+            with pytest.raises(ChainError, match=message):
+                parse_chain(text)
 
     def test_nothing_is_evaluated(self) -> None:
         for text in ("decode(__import__('os').getcwd())", "decode(open('x'))", "resize(jpg, 2**99)", "decode(f'{1}')"):
@@ -132,9 +129,8 @@ class TestText:
 
 
 class TestPrint:
-    @pytest.mark.parametrize(
-        ("value", "expected"),
-        [
+    def test_strings_stand_bare_where_they_can(self) -> None:
+        for value, expected in [
             ("seg.png", "seg.png"),
             ("jpg;png", "jpg;png"),
             ("a b", '"a b"'),
@@ -143,11 +139,9 @@ class TestPrint:
             ((3,), "(3,)"),
             ([1, ("a", None)], "[1, (a, None)]"),
             ({"a": 1.5}, "{a: 1.5}"),
-        ],
-    )
-    def test_strings_stand_bare_where_they_can(self, value: Any, expected: str) -> None:
-        assert expected == print_value(value)
-        assert is_bare(str(value)) == (expected == value)
+        ]:
+            assert expected == print_value(value)
+            assert is_bare(str(value)) == (expected == value)
 
     def test_quoted_text_is_python(self) -> None:
         assert 'op("jpg", size=("a", 3))' == print_call("op", ["jpg"], {"size": ("a", 3)}, quote=True)

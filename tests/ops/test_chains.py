@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from types import ModuleType
 from typing import Any
 
@@ -9,12 +10,29 @@ import numpy as np
 import pytest
 
 import tarviz.ops
+from tarviz import selection
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import Feature, Schema
 from tarviz.ops import Chain, Convert, Decode, Encode, Flip, Func, Resize, Rotate, draws, parse_chain
 from tarviz.ops.chains import class_of, plugin_of
 
+OPTIONS = """\
+augment: carry=(), visible=0.0
+carry: visible=0.0
+center_crop: carry=(), visible=0.0
+clip: rate=None
+decode: channels=3, orient=False, least=None, dtype=None, page=0, rate=None, mono=False, frames=None, every=None, fps=None, start=0, \
+seconds=None, sound=False, unsafe=()
+encode: quality=90
+flip: carry=(), visible=0.0
+func: output_types=None, output_shapes=None
+log_mel: rate=None, bands=80, size=400, hop=160, low=0.0, high=None
+random_crop: carry=(), visible=0.0
+rename: keep=False
+resize: carry=(), visible=0.0
+rotate: carry=(), visible=0.0
+spectrogram: rate=None, size=400, hop=160"""
 FIELDS = Schema(jpg=Feature("bytes"), cls=Feature("bytes"))
 
 
@@ -52,6 +70,20 @@ class TestMaking:
             assert name == getattr(tarviz.ops, class_name).name
             assert class_name in tarviz.ops.__all__
 
+    def test_selections_stand_there_too(self) -> None:
+        assert {name: getattr(selection, name) for name in ("Select", "SelectDict", "SelectJSON", "SelectList")} == {
+            name: getattr(tarviz.ops, name) for name in dir(tarviz.ops) if name.startswith("Select")
+        }
+
+    def test_options_have_names_and_their_defaults_stay(self) -> None:
+        options = []
+        for name in plugins.names("ops"):
+            parts = inspect.signature(class_of(name)).parameters.values()
+            if own := [str(part.replace(annotation=part.empty)) for part in parts if part.kind is part.KEYWORD_ONLY]:
+                options.append(f"{name}: {', '.join(own)}")
+
+        assert OPTIONS == "\n".join(options)
+
     def test_the_door_knows_no_other_names(self) -> None:
         assert not hasattr(tarviz.ops, "Blur")
         assert not hasattr(tarviz.ops, "resize_images")
@@ -64,9 +96,8 @@ class TestSchema:
         assert Schema(x=Feature("float32", (32, 48, 3)), cls=Feature("int64")) == schema
         assert ["cls", "x"] == list(schema)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
+    def test_a_chain_that_does_not_fit_says_where_and_what_to_do(self) -> None:
+        for text, message in [
             ("resize(jpg, 3)", r"resize\(jpg, \(3, 3\)\) expects an image \[h, w, c\], got bytes\. Put decode\(jpg\) before it"),
             ("decode(cls)|resize(cls, 3)", "got int64"),
             ("decode(jgp)", "there are jpg, cls. Did you mean 'jpg'"),
@@ -74,19 +105,16 @@ class TestSchema:
             ("decode(jpg)|normalize(jpg, 0, 1)", r"Put convert\(jpg, float32\) before it"),
             ("decode(jpg)|encode(jpg)|resize(jpg, 3)", "got bytes"),
             ("decode(jpg)|resize(jpg, 8)|random_crop(jpg, 9)", "at least 9 x 9"),
-        ],
-    )
-    def test_a_chain_that_does_not_fit_says_where_and_what_to_do(self, text: str, message: str) -> None:
-        with pytest.raises(SchemaError, match=message):
-            parse_chain(text).schema(FIELDS)
+        ]:
+            with pytest.raises(SchemaError, match=message):
+                parse_chain(text).schema(FIELDS)
 
     def test_an_untyped_func_without_a_record_is_an_error(self) -> None:
         with pytest.raises(SchemaError, match="output_types"):
             Chain(Func(dict)).schema(FIELDS)
 
-    @pytest.mark.parametrize(
-        ("text", "wanted", "needed"),
-        [
+    def test_it_knows_what_has_to_be_read(self) -> None:
+        for text, wanted, needed in [
             ("decode(jpg)", None, None),
             ("decode(jpg)", {"cls"}, {"jpg", "cls"}),
             ("decode(jpg)|keep(jpg)", None, {"jpg"}),
@@ -94,10 +122,8 @@ class TestSchema:
             ("drop(json)", {"cls"}, {"cls"}),
             ("drop(json)", None, None),
             ("keep(image)|rename(image=jpg)", None, {"image"}),
-        ],
-    )
-    def test_it_knows_what_has_to_be_read(self, text: str, wanted: set[str] | None, needed: set[str] | None) -> None:
-        assert needed == parse_chain(text).needs(wanted)
+        ]:
+            assert needed == parse_chain(text).needs(wanted)
 
     def test_a_func_needs_everything(self) -> None:
         assert Chain(Func(dict)).needs({"cls"}) is None
@@ -154,9 +180,8 @@ class TestPlugins:
     def test_classes_are_named_as_their_files(self, name: str, plugin: str | None) -> None:
         assert plugin == plugin_of(name)
 
-    @pytest.mark.parametrize(
-        ("text", "message", "hint"),
-        [
+    def test_a_call_that_cannot_be_says_how_it_is_written(self) -> None:
+        for text, message, hint in [
             (
                 "CenterCrop(jpg, 3)",
                 "there is no op named 'CenterCrop', at character 1: →CenterCrop(jpg, 3)",
@@ -175,13 +200,11 @@ class TestPlugins:
             ),
             ("flip(jpg, up)", "flip expects the direction horizontal or vertical, got 'up'.", "It is flip(ext"),
             ("drop()", "drop expects names of fields, got none.", "For example drop(jpg, cls)."),
-        ],
-    )
-    def test_a_call_that_cannot_be_says_how_it_is_written(self, text: str, message: str, hint: str) -> None:
-        with pytest.raises(ChainError) as caught:
-            parse_chain(text)
-        assert message in caught.value.message
-        assert hint in str(caught.value.hint)
+        ]:
+            with pytest.raises(ChainError) as caught:
+                parse_chain(text)
+            assert message in caught.value.message
+            assert hint in str(caught.value.hint)
 
 
 class TestRuns:
@@ -197,6 +220,7 @@ class TestRuns:
         room = np.zeros((2, 2, 3), np.float32)
 
         assert {"a"} == chain.in_place
+        assert chain == parse_chain(str(chain))  # though it has looked by now at what is done together
         assert room is chain.run({"a": np.zeros((2, 2, 3), np.uint8)}, room={"a": room})["a"]
         assert -0.5 == room[0, 0, 0]
         assert frozenset() == parse_chain("convert(a, float32)|normalize(a, 0, 1)|flip(a)").in_place == parse_chain("flip(a)").in_place

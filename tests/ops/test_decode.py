@@ -253,6 +253,32 @@ class TestArguments:
 
 
 class TestInTheGraph:
+    def test_what_tensorflow_has_as_pil_has_it_is_left_to_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        monkeypatch.setattr(Decode, "apply", None)
+        large = picture(size=(400, 300))
+        for channels, forms in ((3, ("RGB", "L")), (1, ("L",))):
+            op = Decode("jpg", channels=channels)
+            for data in (
+                encoded(image, form) for form in ("JPEG", "PNG") for mode in forms for image in (picture(mode), large.convert(mode))
+            ):
+                assert channels == op.apply_tf(tf.constant(data)).shape[2]
+            assert (400, 300, channels) == op.apply_tf(tf.constant(encoded(large, "JPEG", quality=100))).shape
+        assert (61, 40, 1) == Decode("jpg", channels=1).apply_tf(tf.constant(encoded(picture(), "JPEG"))).shape
+
+    @pytest.mark.parametrize("form", ["JPEG", "PNG"])
+    def test_one_above_the_limit_is_not(self, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
+        data = encoded(picture(size=(400, 300)), form, quality=100)
+        seen: list[bytes] = []
+        monkeypatch.setattr(Decode, "apply", lambda self, data: seen.append(data) or np.zeros((1, 1, 3), np.uint8))
+
+        assert len(data) > 100_000
+        for limit, expected in ((400 * 300, []), (400 * 300 - 1, [data])):
+            monkeypatch.setattr("tarviz.ops.decode.MAX_PIXELS", limit)
+            Decode("jpg").apply_tf(tf.constant(data))
+            assert expected == seen
+
     @pytest.mark.matrix
     def test_a_picture_above_the_limit_is_refused_by_its_header(self) -> None:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
@@ -351,9 +377,8 @@ class TestKinds:
         assert (kind, typed, lowers) == (op.kind, op.typed, op.lowers)
         assert op.native(Feature("bytes")) == (kind == "picture" and pictures.decodes_fast())
 
-    @pytest.mark.parametrize(
-        ("make", "message", "hint"),
-        [
+    def test_options_that_say_nothing_of_it_are_refused(self) -> None:
+        for make, message, hint in [
             (lambda: Decode("txt", dtype="int8"), "no use for dtype where txt is a text", "It takes no options."),
             (lambda: Decode("cls", rate=3), "no use for rate where cls is a class", "It takes dtype."),
             (lambda: Decode("wav", frames=3, fps=None), "no use for frames where wav is a sound", "It takes mono, rate, seconds, start."),
@@ -363,13 +388,11 @@ class TestKinds:
             (lambda: Decode("cls", dtype="float32"), "decode reads whole numbers; put convert after it for float32", None),
             (lambda: Decode("mp4", frames=1, every=2), "decode takes one of frames, every and fps", None),
             (lambda: Decode("mp4", fps=1, every=2), "decode takes one of frames, every and fps", None),
-        ],
-    )
-    def test_options_that_say_nothing_of_it_are_refused(self, make: Any, message: str, hint: str | None) -> None:
-        with pytest.raises(ChainError) as caught:
-            make()
-        assert message in caught.value.message
-        assert hint is None or hint == caught.value.hint
+        ]:
+            with pytest.raises(ChainError) as caught:
+                make()
+            assert message in caught.value.message
+            assert hint is None or hint == caught.value.hint
 
     def test_options_have_names(self) -> None:
         for count in range(1, 15):

@@ -109,6 +109,7 @@ def test_types_of_text_and_objects_are_known_by_name() -> None:
     given = {"a": bytes, "b": str, "c": object, "d": bool, "e": "string", "f": np.dtype("int8")}
     made = Func(add_mean, output_types=given, output_shapes={"a": [2, None]}).infer_record(Schema())
 
+    assert hash(Func(add_mean)) == hash(Func(add_mean, output_types=given, output_shapes={"a": [2, None]}))
     assert "a: bytes[2, ?], b: str, c: object, d: bool, e: bytes, f: int8" == str(made)
 
 

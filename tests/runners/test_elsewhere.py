@@ -8,6 +8,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
+from importlib.util import module_from_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -217,8 +219,8 @@ class TestWords:
         with pytest.raises(UsageError, match=r"no Ray at .*127.0.0.1.*ray start --head"):
             reach(f"{prefix}127.0.0.1:{port}")
 
-    @pytest.mark.ray
-    def test_a_place_is_what_was_asked_for(self, urls: str) -> None:
+    def test_a_place_is_what_was_asked_for(self, urls: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "ray", module_from_spec(ModuleSpec("ray", None)))
         assert Elsewhere("ray", "auto", 3, False) == elsewhere(Pipeline(urls), "ray", "auto", 3, ordered=False)
         assert Elsewhere("ray") == elsewhere(Pipeline(urls, [Func(print)]), "ray", None, 0, send_functions=True)
         assert (place := Elsewhere("ray", count=7)) is elsewhere(Pipeline(urls), place, None, 2)
@@ -226,6 +228,8 @@ class TestWords:
             elsewhere(Pipeline(urls), "ray", None, -1)
         with pytest.raises(UsageError, match="of this process alone"):
             elsewhere(Pipeline("-", [Func(print)]), "ray", None, 0, send_functions=True)
+        with pytest.raises(UsageError, match="only where that is allowed"):
+            Pipeline(urls, [Func(print)]).eager(engine="ray")
 
     def test_what_cannot_travel(self, urls: str) -> None:
         assert obstacle(Pipeline(urls, "decode(cls)")) is None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tarviz.model.errors import UsageError
@@ -47,6 +47,7 @@ def pipeline(tmp_path: Path, make: Callable[..., Path]) -> Pipeline:
 
 class TestTrack:
     @given(RUNS, st.sets(st.integers(0, 40)), st.integers(1, 4), st.booleans())
+    @example([(0, [0, 1]), (0, [2, 4])], set(), 1, True)
     def test_the_place_behind_a_step_is_behind_the_last_record_in_it(
         self, runs: list[tuple[int, list[int]]], lost: set[int], batch: int, single: bool
     ) -> None:
@@ -148,6 +149,12 @@ class TestRemaining:
         assert [("0.tar", 2, None), ("1.tar", 0, None), ("2.tar", 0, None)] == self.left(pipeline, marks, 1)
         assert [("0.tar", 0, None), ("1.tar", 0, None), ("2.tar", 0, None)] == self.left(pipeline, {})
 
+    def test_a_pass_was_begun_where_one_worker_was_in_it(self, pipeline: Pipeline) -> None:
+        state = state_of(ReaderPlan(pipeline, Reader(workers=2)), 0, {"0": {"place": [2, 0, 1]}, "1": {"place": [1, 0, 0]}})
+        plan = ReaderPlan(pipeline, Reader(), rest=(state,))
+
+        assert [True, True, True, False] == [plan.resumes(turn) for turn in range(4)]
+
     def test_of_a_shuffled_pass_it_is_what_is_in_the_buffer_and_behind_it(self, pipeline: Pipeline) -> None:
         left = self.left(pipeline, {"2": {"place": [0, 0, 4]}}, shuffle=2)
 
@@ -175,9 +182,8 @@ class TestStates:
         assert Resumed(4) == chosen(other, [each | {"marks": {}} for each in states])
         assert Resumed(4, (begun := states[1] | {"marks": {}, "rest": [states[0]]},)) == chosen(other, begun)
 
-    @pytest.mark.parametrize(
-        ("given", "match"),
-        [
+    def test_others_are_refused(self, pipeline: Pipeline) -> None:
+        for states, match in [
             (lambda one, two: [], "no state in the list"),
             (lambda one, two: [one, two | {"epoch": 5}], "different epochs"),
             (lambda one, two: one, "no state of rank 1"),
@@ -187,15 +193,13 @@ class TestStates:
             (lambda one, two: two | {"seed": 4}, r"with seed=4, this one has seed=3"),
             (lambda one, two: two | {"shards": 2}, r"with shards=2, this one has shards=3"),
             (lambda one, two: two | {"reshare": True}, r"with reshare=True, this one has reshare=False"),
-        ],
-    )
-    def test_others_are_refused(self, pipeline: Pipeline, given: Callable[[Any, Any], Any], match: str) -> None:
-        one, two = (self.state(pipeline, rank, 2) for rank in range(2))
-        plan = ReaderPlan(pipeline, Reader(1, 2, workers=2))
+        ]:
+            one, two = (self.state(pipeline, rank, 2) for rank in range(2))
+            plan = ReaderPlan(pipeline, Reader(1, 2, workers=2))
 
-        with pytest.raises(UsageError, match=match):
-            chosen(plan, given(one, two))
-        check(plan, two)
+            with pytest.raises(UsageError, match=match):
+                chosen(plan, states(one, two))
+            check(plan, two)
 
     def test_of_fewer_ranks_than_there_were_all_are_asked_for(self, pipeline: Pipeline) -> None:
         with pytest.raises(UsageError, match=r"is of 2 rank\(s\), this is one of 1"):

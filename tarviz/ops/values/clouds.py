@@ -98,8 +98,7 @@ def _table(data: Buffer, at: int, dtype: np.dtype[Any], rows: int, *, ascii_: bo
         table = np.loadtxt(io.BytesIO(bytes(data[at:])), dtype, max_rows=rows, ndmin=1)
     else:
         table = np.frombuffer(data, dtype, rows, at)
-    table = table.astype(dtype.newbyteorder("="), copy=False)
-    return {name: np.array(table[name]) for name in dtype.names or ()}
+    return {name: table[name].astype(table[name].dtype.newbyteorder("=")) for name in dtype.names or ()}
 
 
 def _lzf(data: bytes, size: int) -> bytes:

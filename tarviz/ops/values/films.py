@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from math import ceil, floor
 from typing import Any
 
@@ -115,9 +114,8 @@ def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
 def _ticks(seconds: float, stream: Any, *, up: bool = False) -> int:
     """A time in the stream's time base, down to a whole number or up. Half a millisecond is forgiven: Matroska rounds to whole ones, and of
     30 frames a second has the third at 67."""
-    ticks: Fraction = Fraction(seconds).limit_denominator(1_000_000) / stream.time_base
-    slack: Fraction = min(Fraction(1, 2), Fraction(1, 2000) / stream.time_base)
-    return ceil(ticks - slack) if up else floor(ticks + slack)
+    at: float = (seconds - 0.0005 if up else seconds + 0.0005) / stream.time_base
+    return ceil(at) if up else floor(at)
 
 
 def _measured(file: Any, stream: Any) -> float:
@@ -131,13 +129,11 @@ def _measured(file: Any, stream: Any) -> float:
 
 def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
     """The frame on the screen at each of rising times, in the stream's time base."""
-    frames: Iterator[Any] = iter(())
-    held = ahead = None
-    begun = False
+    frames, held, ahead = file.decode(stream), None, None
     for time in wanted:
-        if not begun or _far(stream, held, time):
+        if _far(stream, held, time):
             _go_before(file, stream, time)
-            frames, held, ahead, begun = file.decode(stream), None, None, True
+            frames, held, ahead = file.decode(stream), None, None
         while True:
             ahead = next(frames, None) if ahead is None else ahead
             if ahead is None or (held is not None and (ahead.pts or 0) > time):
@@ -151,7 +147,7 @@ def _at_times(file: Any, stream: Any, wanted: Sequence[int]) -> Iterator[Any]:
 def _go_before(file: Any, stream: Any, time: int) -> None:
     """Go to the last key frame before a time, where the file has an index: in others FFmpeg guesses, and frames would be missing."""
     if _key_before(stream, time) is not None:
-        file.seek(time, stream=stream, backward=True)
+        file.seek(time, stream=stream)
 
 
 def _far(stream: Any, held: Any, time: int) -> bool:
@@ -166,7 +162,7 @@ def _key_before(stream: Any, time: int) -> int | None:
     if stream.container.format.flags & _TS_DISCONT:
         return None
     entries = stream.index_entries
-    at = entries.search_timestamp(time, backward=True) if len(entries) else -1
+    at = entries.search_timestamp(time) if len(entries) else -1
     return None if at is None or at < 0 else int(entries[at].timestamp)
 
 

@@ -110,7 +110,7 @@ def _frames(file: Any, stream: Any, start: float, seconds: float | None, rate: i
     begins = 0.0
     if start > 1:  # the clock of a file need not begin at 0: hours before, where it was cut out of a broadcast
         begins = next((float(frame.time or 0) for frame in file.decode(stream)), 0.0)
-        file.seek(int((start - 0.5 + begins) / stream.time_base), stream=stream, backward=True)
+        file.seek(int((start - 0.5 + begins) / stream.time_base), stream=stream)
     plain = av.AudioResampler(format="fltp")
     parts: list[NDArray[np.float32]] = []
     at: int | None = None

@@ -260,7 +260,7 @@ def members_of(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[n
     """The member that is each record's field, as a row of the block: int64 [records, fields], -1 where there is none."""
     if (there := block.fields) is not None:
         found = [next((there.index(name) for name in names if name in there), -1) for names in fields.values()]
-        if min(found, default=0) >= 0:
+        if -1 not in found:
             return block.rows[:-1, None] + np.array(found, np.int64)
     table = np.full((len(block), len(fields)), -1, np.int64)
     record = np.repeat(np.arange(len(block)), np.diff(block.rows))

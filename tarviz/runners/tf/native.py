@@ -101,7 +101,7 @@ def batches(
                     batch = begun[-1]
                     end = min(at + _TASK, len(chunk), at + size - batch.rows)
                     batch.spans.append((batch.rows, chunk, at))
-                    batch.tasks.append(pool.submit(_work, step, chunk, at, end, batch.columns, batch.rows, lose is not None))
+                    batch.tasks.append(pool.submit(_work, step, chunk, at, end, batch.columns, batch.rows))
                     batch.rows += end - at
                     at = end
                     while begun[0].rows == size and sum(len(batch.tasks) for batch in begun) - len(begun[0].tasks) >= 2 * workers:
@@ -123,7 +123,7 @@ def room(size: int, feature: Feature, memory: BatchMemory) -> NDArray[Any]:
     return memory.empty((size, *(side for side in feature.shape if side is not None)), feature.dtype)
 
 
-def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns, row: int, skip: bool) -> list[tuple[int, TarvizError]]:
+def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns, row: int) -> list[tuple[int, TarvizError]]:
     """Write the values of records `begin` to `end` into the rows from `row` on; returns rows that have none, with the error."""
     failed: list[tuple[int, TarvizError]] = []
     given = [chunk.columns[name] for name in step.takes]
@@ -136,8 +136,6 @@ def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns,
             made = step.call(chunk.places(at), [column[at] for column in given], chunk.draws[at], offered)
         except TarvizError as error:
             failed.append((place, chunk.placed(at, error)))
-            if not skip:
-                break
             continue
         for column, value in zip(columns, made, strict=True):
             if value is not offered.get(offers.get(id(column), "")):  # one value may be in two columns

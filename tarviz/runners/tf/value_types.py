@@ -53,7 +53,7 @@ def observed(values: Iterable[Any]) -> Feature | None:
             count += 1
             _look(value, 0, kinds, depths, sizes)
     dtype = _dtype(kinds)
-    if not count or dtype is None or len(depths) > 1 or (depths and len(sizes) > max(depths)):
+    if not count or dtype is None or depths - {len(sizes)}:
         return None
     return feature(dtype, [next(iter(size)) if len(size) == 1 and count > 1 else None for size in sizes])
 

@@ -227,9 +227,8 @@ class TestDamagedPictures:
 
 
 class TestMagic:
-    @pytest.mark.parametrize(
-        ("head", "kind"),
-        [
+    def test_a_name_that_says_nothing_leaves_it_to_the_bytes(self) -> None:
+        for head, kind in [
             (b"\0\0\0\x18ftypavif", "picture"),
             (b"\0\0\0\x18ftypavis", "picture"),
             (b"\0\0\0\x1cftypmif1\0\0\0\0mif1avif", "picture"),
@@ -247,11 +246,9 @@ class TestMagic:
             (b"ID3", "sound"),
             (b"BM", "picture"),
             (b"B", "unknown"),
-        ],
-    )
-    def test_a_name_that_says_nothing_leaves_it_to_the_bytes(self, head: bytes, kind: str) -> None:
-        assert kind == kind_of("data", head + bytes(9))
-        assert "unknown" == kind_of("data")
+        ]:
+            assert kind == kind_of("data", head + bytes(9))
+            assert "unknown" == kind_of("data")
 
     def test_what_nobody_knows_is_tried_as_a_picture(self) -> None:
         assert (5, 4, 1) == decode_payload("data", b"P5 4 5 255\n" + bytes(20), Wish(channels=0)).shape
@@ -270,24 +267,20 @@ class TestMagic:
 
 
 class TestClasses:
-    @pytest.mark.parametrize(
-        ("data", "dtype", "expected"),
-        [
+    def test_a_number_has_the_type_that_is_asked_for(self) -> None:
+        for data, dtype, expected in [
             (b" +7\n", "int64", 7),
             (b"-128", "int8", -128),
             (b"127", "int8", 127),
             (b"18446744073709551615", "uint64", 2**64 - 1),
             (b"0" * 19 + b"7" + b" " * 44, "int8", 7),
-        ],
-    )
-    def test_a_number_has_the_type_that_is_asked_for(self, data: bytes, dtype: str, expected: int) -> None:
-        found = decode_class(data, dtype)
+        ]:
+            found = decode_class(data, dtype)
 
-        assert (dtype, expected) == (found.dtype, int(found))
+            assert (dtype, expected) == (found.dtype, int(found))
 
-    @pytest.mark.parametrize(
-        ("data", "message"),
-        [
+    def test_others_are_errors(self) -> None:
+        for data, message in [
             (b"128", "128 is outside the range of int8"),
             (b"-129", "-129 is outside the range of int8"),
             (b"", "'' is not a whole number"),
@@ -297,12 +290,10 @@ class TestClasses:
             (b"1" * 21, "is not a whole number"),
             (b"x" * 40, f"'{'x' * 40}' is not a whole number"),
             (b"\xff" + b"x" * 40, "xxx'… is not a whole number"),
-        ],
-    )
-    def test_others_are_errors(self, data: bytes, message: str) -> None:
-        with pytest.raises(DataError) as caught:
-            decode_class(data, "int8")
-        assert message in caught.value.message
+        ]:
+            with pytest.raises(DataError) as caught:
+                decode_class(data, "int8")
+            assert message in caught.value.message
 
 
 def test_text_drops_its_mark_and_says_which_byte_is_none() -> None:

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tarviz import stores
 from tarviz.model.errors import ChangedError, DataError, SchemaError
 from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
@@ -23,6 +26,7 @@ from tarviz.runners.shares import Reader
 from tarviz.runners.tf import feed
 from tarviz.runners.tf.feed import Chunk, ahead, chunks
 from tarviz.samples import write_shard
+from tarviz.testing.strategies import shard
 from tests.conftest import own_threads, wait_until
 
 
@@ -65,6 +69,20 @@ def test_a_pass_without_records_is_the_last_unless_it_was_resumed_at_its_end(url
     found = list(chunks(Pipeline(urls), names("cls"), ReadReport(), repeat=2, track=track))
     assert 200 == sum(map(len, found))
     assert {"place": [1, 0, 1]}.items() <= track.mark(1, 1).items()
+
+
+@pytest.mark.parametrize("wanted", [{"a": ("a",)}, {"b": ("c", "b"), "a": ("a",)}, {"x": ("x", "a")}, {"c": ("c",)}, {}], ids=str)
+@given(st.lists(st.lists(st.sampled_from("abc"), min_size=1, unique=True), min_size=1, max_size=5))
+def test_a_field_of_a_record_is_the_first_of_its_names_that_is_there(wanted: dict[str, tuple[str, ...]], held: list[list[str]]) -> None:
+    with stores.of(url := URL("memory://fields/a.tar")).create(url) as sink:
+        sink.write(shard((str(at), dict.fromkeys(exts, b"")) for at, exts in enumerate(held)))
+    (block,) = stream.blocks(url)
+    expected = [[next((exts.index(name) for name in names if name in exts), None) for names in wanted.values()] for exts in held]
+
+    found = [
+        [int(at - first) if at >= 0 else None for at in row] for first, row in zip(block.rows, feed.members_of(block, wanted), strict=False)
+    ]
+    assert expected == found
 
 
 def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:

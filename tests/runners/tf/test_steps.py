@@ -9,9 +9,9 @@ import pytest
 
 from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops import Func, SelectJSON
+from tarviz.ops import Chain, Func, SelectJSON
 from tarviz.pipeline import Pipeline
-from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, refill, steps
+from tarviz.runners.tf.steps import GraphStep, fields_read, leaves, refill, schemas, steps
 
 FIELDS = Schema({ext: Feature("bytes") for ext in ("jpg", "cls", "json", "txt")})
 
@@ -68,10 +68,19 @@ class TestSteps:
         places = {"__key__": "k7", "__shard__": "a.tar", "__index__": 7}
         values = [b"12" if name == "cls" else b"" for name in step.takes]
 
+        assert step.whole
         assert (2,) == step.call(places, values, np.empty(0))[0].shape
         with pytest.raises(SchemaError, match=r"float32\[3\].*float32\[2\]") as caught:
             step.call(places, [b"123"] * len(values), np.empty(0))
         assert "k7" == caught.value.key
+
+
+@pytest.mark.parametrize(("varies", "expected"), [(False, "x: float64[2, 3], y: int8[4]"), (True, "x: float64[?, ?], y: int8[4]")])
+def test_what_no_op_types_may_be_of_other_sizes(varies: bool, expected: str) -> None:
+    typed = Func(dict, output_types={"y": "int8"}, output_shapes={"y": (4,)})
+    chain = Chain(Func(lambda record: record.update(x=np.zeros((2, 3)))), typed)
+
+    assert expected == str(schemas(chain, Schema(), dict, varies=varies)[-1])
 
 
 class TestFieldsRead:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tarviz
 from tarviz.model.errors import SchemaError, UsageError
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
@@ -102,6 +103,12 @@ class TestInferred:
         assert 2 == len(batches)
         for batch in batches:
             assert [list(range(number)) for number in batch["x"][1].numpy()] == batch["x"][0].to_list()
+
+    def test_of_json_that_no_op_touches_more_records_are_looked_at(self, tmp_path: Path) -> None:
+        tarviz.write(({"cls": at, "json": [1, 2] if at < 100 else [1]} for at in range(101)), tmp_path / "a.tar", progress=False)
+
+        for chain, shape in (("decode(cls)", [None]), ("keep(json)", [2])):
+            assert shape == Pipeline(tmp_path / "a.tar", chain, select=SelectJSON("json")).tf().element_spec.shape.as_list()
 
     @pytest.mark.parametrize("batch", [None, 3])
     def test_alone_in_a_tuple(self, path: Path, batch: int | None) -> None:

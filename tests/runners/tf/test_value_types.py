@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,9 +9,8 @@ from tarviz.model.errors import SchemaError
 from tarviz.runners.tf.value_types import Listed, as_array, observed, packed
 
 
-@pytest.mark.parametrize(
-    ("values", "feature"),
-    [
+def test_the_type_that_fits_all() -> None:
+    for values, feature in [
         ([], None),
         ([None, None], None),
         ([1, None, 2], "int64"),
@@ -40,18 +37,15 @@ from tarviz.runners.tf.value_types import Listed, as_array, observed, packed
         ([[1, [2]]], None),
         ([1, [2]], None),
         ([[[]], [1]], None),
-    ],
-)
-def test_the_type_that_fits_all(values: list[Any], feature: str | None) -> None:
-    found = observed(values)
+    ]:
+        found = observed(values)
 
-    assert feature == (None if found is None else str(found))
-    assert ("?" in str(feature)) == isinstance(found, Listed)
+        assert feature == (None if found is None else str(found))
+        assert ("?" in str(feature)) == isinstance(found, Listed)
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype"),
-    [
+def test_numbers_become_an_array() -> None:
+    for value, dtype in [
         (1, "int64"),
         (1.0, "int64"),
         ([1, 2.5], "float32"),
@@ -62,18 +56,15 @@ def test_the_type_that_fits_all(values: list[Any], feature: str | None) -> None:
         (255, "uint8"),
         ([2**63 + 1, 5], "uint64"),
         ([[2**64 - 1], [5]], "uint64"),
-    ],
-)
-def test_numbers_become_an_array(value: Any, dtype: str) -> None:
-    made = as_array(value, dtype)
+    ]:
+        made = as_array(value, dtype)
 
-    assert dtype == made.dtype
-    np.testing.assert_array_equal(np.array(value, dtype), made)
+        assert dtype == made.dtype
+        np.testing.assert_array_equal(np.array(value, dtype), made)
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "what"),
-    [
+def test_what_would_change_is_refused_and_named() -> None:
+    for value, dtype, what in [
         (1.5, "int64", "float64"),
         (256, "uint8", "int64"),
         (-1, "uint8", "int64"),
@@ -87,22 +78,19 @@ def test_numbers_become_an_array(value: Any, dtype: str) -> None:
         ([1, [2]], "int64", "a list of values of different kinds"),
         ([1.5, 2], "int64", "float64[?], 2 of them"),
         ({"a": 1}, "int64", "dict"),
-    ],
-)
-def test_what_would_change_is_refused_and_named(value: Any, dtype: str, what: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        as_array(value, dtype)
+    ]:
+        with pytest.raises(SchemaError) as caught:
+            as_array(value, dtype)
 
-    assert f"is {what}" == caught.value.message
+        assert f"is {what}" == caught.value.message
 
 
 def numbers(*values: int) -> bytes:
     return np.array(values, np.int64).tobytes()
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "shape", "parts"),
-    [
+def test_a_list_travels_as_its_values_and_the_lengths_of_each_axis() -> None:
+    for value, dtype, shape, parts in [
         ([1, 2, 3], "int64", (None,), [numbers(1, 2, 3), numbers(3)]),
         ([], "int64", (None,), [b"", numbers(0)]),
         ([[1], [2, 3], []], "int64", (None, None), [numbers(1, 2, 3), numbers(3), numbers(1, 2, 0)]),
@@ -113,17 +101,12 @@ def numbers(*values: int) -> bytes:
         (np.arange(6).reshape(2, 3), "int64", (None, None), [numbers(*range(6)), numbers(2), numbers(3, 3)]),
         (np.arange(6).reshape(2, 3), "int64", (None, 3), [numbers(*range(6)), numbers(2)]),
         (np.array(["a", "b"]), "str", (None,), [b"a\xffb\xff", numbers(2)]),
-    ],
-)
-def test_a_list_travels_as_its_values_and_the_lengths_of_each_axis(
-    value: Any, dtype: str, shape: tuple[int | None, ...], parts: list[bytes]
-) -> None:
-    assert parts == packed(value, Listed(dtype, shape))
+    ]:
+        assert parts == packed(value, Listed(dtype, shape))
 
 
-@pytest.mark.parametrize(
-    ("value", "dtype", "shape", "what"),
-    [
+def test_what_does_not_fit_is_refused_and_named() -> None:
+    for value, dtype, shape, what in [
         (5, "int64", (None,), "is int64"),
         (None, "int64", (None,), "is null"),
         ([1, 2], "int64", (None, None), "is int64[?], 2 of them"),
@@ -135,10 +118,8 @@ def test_a_list_travels_as_its_values_and_the_lengths_of_each_axis(
         (np.zeros((2, 3)), "int64", (None, None), "is float64[2, 3]"),
         (np.zeros(2), "float64", (None, None), "is float64[2]"),
         (np.zeros((2, 3)), "float64", (None, 2), "is float64[2, 3]"),
-    ],
-)
-def test_what_does_not_fit_is_refused_and_named(value: Any, dtype: str, shape: tuple[int | None, ...], what: str) -> None:
-    with pytest.raises(SchemaError) as caught:
-        packed(value, Listed(dtype, shape))
+    ]:
+        with pytest.raises(SchemaError) as caught:
+            packed(value, Listed(dtype, shape))
 
-    assert what == caught.value.message
+        assert what == caught.value.message
