@@ -431,8 +431,8 @@ class Rule:
             raise no_function(self.base, name)
         fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
         kinds = [self.kind(each) for each in arguments]
-        places = [self.places.at(each) for each in arguments]
-        lists = ("other" in kinds or not self.places.lenient) and all(place is None or place.storage in ("list", "null") for place in places)
+        stored = {place.storage for each in arguments if (place := self.places.at(each)) is not None}
+        lists = ("other" in kinds or not self.places.lenient) and stored <= {"list", "null"}
         made = []
         for at, each in enumerate(arguments):
             taken = {types[min(at, len(types) - 1)] for types in fitting if types}
