@@ -60,6 +60,7 @@ OF_KINDS = {
     "(json->>'b')::double > 3": [2],
     "startswith(json.t, 'x')": [1],
     "json.a || json.t = 'xx'": [1],
+    "json.a = ANY(['x', '1'])": [1, 2],
     "json.a collate nocase = 'X'": [1],
 }
 
