@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import click
 
 from tarviz.cli import verb_base
+from tarviz.cli.entry import INTERRUPTED
 from tarviz.model.errors import UsageError, redact, safe
 from tarviz.read.keywords import ReadKeywords
 
@@ -84,7 +85,7 @@ class Benched(verb_base.Result):
 
     @property
     def exit_code(self) -> int:
-        return self.result.exit_code
+        return INTERRUPTED if self.result.state == "stopped" else self.result.exit_code
 
     def __str__(self) -> str:
         return f"{self.result}\n\nsaved in {redact(safe(self.saved))}" if self.saved else str(self.result)

@@ -18,6 +18,7 @@ from tarviz.cli import verb_base
 from tarviz.model.class_names import ClassNames
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, URLs
+from tarviz.tools.process import ended_by_signals
 
 if TYPE_CHECKING:
     from tarviz.widgets.browse.view import BrowseView
@@ -135,7 +136,7 @@ def serve(page: Any, *, opening: bool) -> None:
     if page.host not in ("127.0.0.1", "localhost", "::1"):
         write(f"Anyone who can reach {page.host} and has this address can look at these shards.", err=True)
     sys.stdout.flush()
-    with doorway(page.url) as door:
+    with ended_by_signals(), doorway(page.url) as door:
         if opening and can_open(os.environ, sys.platform):
             webbrowser.open(door)
         try:

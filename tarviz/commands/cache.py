@@ -111,8 +111,7 @@ def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] =
         Holding(old.kind, old.folder, old.files - now.files, old.bytes - now.bytes, old.used, old.shard)
         for old, now in zip(before, after, strict=bool(before))
     ]
-    tags = options().data_dir / "tags"
-    return Kept(after if urls else [*after, Holding.of("tags", tags, kept_files(tags))], gone)
+    return Kept(_holdings(urls, [*kinds, "tags"]), gone)
 
 
 def _named(shards: URLs) -> list[str]:
@@ -132,13 +131,17 @@ def _named(shards: URLs) -> list[str]:
 
 def _files(kind: str, begin: str = "") -> list[KeptFile]:
     """What is kept of the shard that the names begin with, or of all."""
-    return copies(folder_of(kind), begin) if kind == "shards" else kept_files(folder_of(kind), begin)
+    return copies(_folder(kind), begin) if kind == "shards" else kept_files(_folder(kind), begin)
+
+
+def _folder(kind: str) -> Path:
+    return options().data_dir / "tags" if kind == "tags" else folder_of(kind)
 
 
 def _holdings(urls: list[str], kinds: Sequence[str]) -> list[Holding]:
     if not urls:
-        return [Holding.of(kind, folder_of(kind), _files(kind)) for kind in kinds]
-    return [Holding.of(kind, folder_of(kind), _files(kind, stem(url)), redact(url)) for url in urls for kind in kinds]
+        return [Holding.of(kind, _folder(kind), _files(kind)) for kind in kinds]
+    return [Holding.of(kind, _folder(kind), _files(kind, stem(url)), redact(url)) for url in urls for kind in kinds]
 
 
 def _prune(kinds: Sequence[str]) -> None:

@@ -91,6 +91,8 @@ class FileStore(Store):
     def create(self, url: URL, *, replace: bool = True) -> Sink:
         path = local_path(url)
         with errors_as(_error, url, "E_WRITE"):
+            if not os.path.basename(path):
+                raise IsADirectoryError(errno.EISDIR, "a folder's name ends like that")
             os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
             through = _open_through(path)
             if through is not None:
@@ -101,7 +103,12 @@ class FileStore(Store):
 
     def delete(self, url: URL) -> None:
         with errors_as(_error, url, "E_WRITE"):
-            os.unlink(local_path(url))
+            try:
+                os.unlink(local_path(url))
+            except OSError as error:
+                if error.errno == errno.ENAMETOOLONG:  # the manifest of an output whose own name is as long as names may be
+                    error.errno = errno.ENOENT
+                raise
 
 
 store = FileStore

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
+from tarviz.table import columns
 from tarviz.table.places import INTEGERS, NUMBERS, Place, Places
 from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
 
@@ -321,7 +322,7 @@ class Rule:
             return None if self.kind(node) == "value" else self.plain(node)
         name = function_name(node)
         taken = {each for _, types, _ in signatures(self.base, name) for each in types}
-        known = name in BY_ITEM or name in _ARITHMETIC or name in ("concat", "concat_ws", "||") or taken & (_NUMBER_TYPES | {"VARCHAR"})
+        known = name in BY_ITEM or name in _ARITHMETIC or name in _JOINED or taken & (_NUMBER_TYPES | {"VARCHAR"})
         return self._called(node) if known and "JSON" not in taken else None
 
     def plain(self, node: Node) -> Node:
@@ -335,6 +336,8 @@ class Rule:
             return self.truth(node)
         if of_class == "CAST":
             return self._cast(node)
+        if of_class == "COLLATE":
+            return {**node, "child": self.text(node["child"])}
         if of_class == "FUNCTION":
             return self._called(node)
         if of_class == "SUBQUERY":
@@ -360,7 +363,9 @@ class Rule:
             return self.truth(child)
         cast = {**node, "try_cast": True}
         place = self.places.at(child)
-        if place is not None and (place.storage not in ("text", "class", "json") or (_kind_of(name) == "number" and not is_read(place))):
+        if place is not None and place.storage == "json" and _kind_of(name) == "number":
+            return self._cast_json(cast, place.node)
+        if place is not None and (place.storage not in ("text", "class", "json") or _kind_of(name) == "number"):
             return {**cast, "child": place.node}  # as DuckDB casts what is stored
         if self.kind(child) in ("value", "text") or name == "VARCHAR":
             return {**cast, "child": self.text(child)}
@@ -369,6 +374,20 @@ class Rule:
             real = {**cast, "child": number.real}
             return real if number.exact is None else self.places.made("coalesce(x, y)", x={**cast, "child": number.exact}, y=real)
         return {**cast, "child": self.plain(child)}
+
+    def _cast_json(self, cast: Node, json: Node) -> Node:
+        """A value of JSON as a number, as DuckDB casts one that is stored as what it is: 2.5 and '2.5' are rounded differently."""
+        made = self.places.made
+        text = made("x ->> '$'", x=json)
+        return made(
+            "CASE json_type(x) WHEN 'VARCHAR' THEN t WHEN 'BOOLEAN' THEN b WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL "
+            "ELSE coalesce(w, r) END",
+            x=json,
+            t={**cast, "child": text},
+            b={**cast, "child": made("TRY_CAST(x AS BOOLEAN)", x=text)},
+            w={**cast, "child": made("whole_in(x)", x=text)},
+            r={**cast, "child": made("TRY_CAST(x AS DOUBLE)", x=text)},
+        )
 
     def _subquery(self, node: Node) -> Node:
         inner = node["subquery"]["node"]
@@ -411,16 +430,25 @@ class Rule:
         if not known:
             raise no_function(self.base, name)
         fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
+        kinds = [self.kind(each) for each in arguments]
+        stored = {place.storage for each in arguments if (place := self.places.at(each)) is not None}
+        lists = ("other" in kinds or not self.places.lenient) and stored <= {"list", "null"}
         made = []
         for at, each in enumerate(arguments):
             taken = {types[min(at, len(types) - 1)] for types in fitting if types}
-            texts = "VARCHAR" in taken or name in ("concat", "concat_ws", "||") or name in _OURS
-            made.append(self._argument(each, taken | {"VARCHAR"} if texts else taken) if self.kind(each) == "value" else self.plain(each))
+            if name in _OURS or (name in _JOINED and not lists):
+                taken = {"VARCHAR"}
+            elif "VARCHAR" in taken or name in _JOINED:
+                taken |= {"VARCHAR"}
+            made.append(self._argument(each, taken) if kinds[at] == "value" else self.plain(each))
         return made
 
     def _argument(self, node: Node, taken: set[str]) -> Node:
         """A value as one of the types that a function takes there."""
-        place = self.places.at(node)
+        place, found = self.places.at(node), self.places.steps(node)
+        if place is not None and "JSON" in taken and found is not None and columns.kind((found[0].get("_of") or [""])[0]) == "json":
+            json = place.node if place.storage == "json" else self.places.made("to_json(x)", x=place.node)
+            return self.places.made("CASE WHEN json_type(x) <> 'NULL' THEN x END", x=json)
         if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR"}:
             return place.node
         if "VARCHAR" in taken:
@@ -498,6 +526,7 @@ _OF_ARGUMENTS = frozenset({"greatest", "least", "nullif", "min", "max", "any_val
 FILTERS = frozenset({"list_filter", "filter", "array_filter"})
 BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "array_transform", "unnest"}
 """Functions over the items of a list, which take a value of two kinds as the list it may be."""
+_JOINED = frozenset({"concat", "concat_ws", "||"})
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",

@@ -47,12 +47,28 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     if streamed and "objects" in sql.relations(tree):
         raise sql.whole("a question about objects")
     sql.object_calls(base, tree)
+    sql.replaced(tree, _any_of)
     sql.replaced(tree, lambda found: sql.form(base, found, possible, streamed=streamed))
     sql.replaced(tree, lambda found: sql.tag_test(base, found))
     sql.resolve(asked, possible, {"records", "objects"} & sql.relations(tree))
     if streamed and (what := needs_whole(base, tree)):
         raise sql.whole(what)
     return asked
+
+
+def _any_of(node: Node) -> Node | None:
+    """`x = ANY([1, 2])`, which DuckDB reads as a subquery over the list, as `x IN (1, 2)`."""
+    if node.get("class") != "SUBQUERY" or (node["subquery_type"], node["comparison_type"]) != ("ANY", "COMPARE_EQUAL"):
+        return None
+    inner = node["subquery"]["node"]
+    chosen = inner.get("select_list") or [{}]
+    calls = [chosen[0], *(each["expression"] for each in chosen[0].get("arguments") or [])]
+    if inner["type"] != "SELECT_NODE" or inner["from_table"]["type"] != "EMPTY":
+        return None
+    if [call.get("qualified_name", {}).get("path") for call in calls] != [["unnest"], ["list_value"]] or not calls[1]["arguments"]:
+        return None
+    items = [each["expression"] for each in calls[1]["arguments"]]
+    return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [node["child"], *items], **sql.NOWHERE}
 
 
 def parser() -> duckdb.DuckDBPyConnection:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,13 +19,43 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 QUESTION = "tarviz-question"
 _GRACE = 0.3  # seconds that a query has to end by itself
+_CALM = 8  # looks in a row, at the end of the process, that find nothing running
+_LAST = 0.5  # and that what runs has at the end of the process
 LOOK = 0.05  # seconds after which whoever waits looks whether it is still wanted
 _OPEN = 64  # the last questions, which can be interrupted
+_running: dict[object, Callable[[], None]] = {}  # what ends each of the questions that run
+_askers: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads that have asked, but for the main one
+_ending = threading.Event()
 
 
 def stopped() -> UsageError:
     """What is raised in place of an answer that nobody wants any more."""
     return UsageError("the query was stopped.", code="E_STOPPED")
+
+
+@atexit.register
+def _leave() -> None:
+    """A thread that comes out of DuckDB when Python has ended takes the process down with it: end what runs, and ask nothing more."""
+    _ending.set()
+    for interrupt in list(_running.values()):
+        interrupt()
+    calm, until = 0, time.monotonic() + _LAST
+    while calm < _CALM and time.monotonic() < until and any(thread.is_alive() for thread in _askers):
+        time.sleep(0.01)
+        calm = 0 if _running else calm + 1
+
+
+def counted(work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
+    """What calls DuckDB, known to `_leave` meanwhile."""
+    if (thread := threading.current_thread()) is not threading.main_thread():
+        if _ending.is_set() and thread.name != QUESTION:
+            raise stopped()
+        _askers.add(thread)
+    _running[question := object()] = interrupt
+    try:
+        return work()
+    finally:
+        del _running[question]
 
 
 def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: float | None = None, stop: threading.Event | None = None) -> T:
@@ -33,14 +65,14 @@ def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: floa
     if timeout is not None and not timeout > 0:
         raise UsageError(f"a query cannot take {timeout:g} s at most.", hint="Give it a number of seconds above 0, or none.")
     if threading.current_thread() is not threading.main_thread() and timeout is None and stop is None:
-        return work()
+        return counted(work, interrupt)
     found: list[T] = []
     failed: list[BaseException] = []
     over = threading.Event()
 
     def ask() -> None:
         try:
-            found.append(work())
+            found.append(counted(work, interrupt))
         except BaseException as error:  # noqa: BLE001 (it is raised where the answer is waited for)
             failed.append(error)
         finally:

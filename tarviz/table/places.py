@@ -83,8 +83,7 @@ class Places:
             return nothing
         name = column["column_names"][count - 1].lower() if count else column["_of"][0]
         if name not in self.types and not count:
-            if steps and self.missing is not None:
-                self.missing(_spelled(name, steps))
+            self._lacking(name, steps, 0)
             return nothing
         whole = {**column, "column_names": column["column_names"][: count or len(column["column_names"]) - len(column["_of"]) + 1]}
         whole.pop("_of", None)
@@ -97,21 +96,27 @@ class Places:
                 return Place("json", self.made("json_extract(x, p)", x=place.node, p=rest))
             inner = self._inside(place, step)
             if inner is None:
-                if place.storage != "list" and isinstance(step, str) and self.missing is not None:
-                    self.missing(_spelled(name, steps[: count + 1]))
+                self._lacking(name, steps, count)
                 return nothing
             place = inner
         return place
 
+    def _lacking(self, name: str, steps: list[str | int], known: int) -> None:
+        """Tell of a path of which the steps behind those that are `known` lead nowhere, whole, so that every block tells of the same; which
+        items lists have says nothing."""
+        names = [at for at, step in enumerate(steps, 1) if isinstance(step, str)]
+        if self.missing is not None and names and names[-1] > known:
+            self.missing(_spelled(name, steps[: names[-1]]))
+
     def _sought(self, name: str, steps: list[str | int]) -> None:
         """Tell of a path into JSON that no record has; which items lists have says nothing."""
         names = [at for at, step in enumerate(steps, 1) if isinstance(step, str)]
-        if self.holds is None or self.missing is None or not names:
+        if self.holds is None or not names:
             return
         path = "$" + "".join(_step(step) if isinstance(step, str) else "[*]" for step in steps[: names[-1]])
         found = f"json_extract(to_json({quoted_name(name)}), {quoted_text(path)})"
         if not self.holds(f"{found} IS NOT NULL" if len(names) == names[-1] else f"len({found}) > 0"):
-            self.missing(_spelled(name, steps[: names[-1]]))
+            self._lacking(name, steps, 0)
 
     def _named(self, node: Node) -> int:
         """How many of a column's names say a value that an inner query gives: `x`, `t.x`; 0 where they say none."""

@@ -28,7 +28,7 @@ from tarviz.stores import URLs
 from tarviz.table import columns, conditions, database, neighbours, objects, paths, refusals, sql, words
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.finished import finished, where_of
-from tarviz.table.interrupts import Interrupts, answered
+from tarviz.table.interrupts import Interrupts, answered, counted
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
 from tarviz.table.relation import Relation
@@ -480,7 +480,7 @@ class Table:
         import duckdb
 
         try:
-            return work()
+            return counted(work)
         except (duckdb.Error, RecursionError, ModuleNotFoundError) as error:  # the last of `.pl()`
             hinted = partial(self._hinted, asked=asked)
             raise refusals.translated(error, hinted, asked.unknown if asked else None) from error

@@ -63,7 +63,7 @@ sys.exit(cli.main(["bench", sys.argv[1], "-c", "decode(png)", "--for", "6000"]))
             [sys.executable, "-c", code, shards], cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=100, check=False
         )
 
-        assert 1 == done.returncode
+        assert 130 == done.returncode
         assert "is the limit" in done.stdout
         assert "stopped: what was measured until then" in done.stdout
         assert "Traceback" not in done.stderr

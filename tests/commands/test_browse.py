@@ -212,6 +212,27 @@ def test_a_page_for_the_network_is_warned_of_and_ctrl_c_closes_it(capsys):
     assert "Anyone who can reach 0.0.0.0 and has this address can look at these shards.\n\n" == err
 
 
+def test_a_signal_closes_it_and_takes_away_what_a_browser_was_shown(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+
+    class Page:
+        url, host, closed = "http://127.0.0.1:1/?token=x", "127.0.0.1", False
+
+        def serve(self):
+            assert ["open.html"] == [path.name for path in tmp_path.glob("*/*")]
+            signal.raise_signal(signal.SIGTERM)
+
+        def close(self):
+            self.closed = True
+
+    with pytest.raises(SystemExit) as ended:
+        serve(page := Page(), opening=False)
+
+    assert 128 + signal.SIGTERM == ended.value.code
+    assert page.closed
+    assert [] == list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("environment", "platform", "there"),
     [

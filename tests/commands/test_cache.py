@@ -55,8 +55,8 @@ def test_kinds_are_listed_with_their_sizes(kept, tmp_path):
 def test_what_is_kept_of_a_shard_is_said_by_any_of_its_names(kept, tmp_path):
     for name in ("a.tar", "./a.tar", str(tmp_path / "a.tar")):
         found = tarviz.cache(name, kinds=["index", "table", "shards"])
-        assert (1, True, 0) == tuple(each.files if each.kind != "table" else each.files > 0 for each in found.holdings)
-    assert {"index": 1, "table": 0, "tfrecord": 0, "shards": 1} == counted(tarviz.cache(f"{kept}?X-Amz-Signature=new"))
+        assert (1, True, 0, 1) == tuple(each.files if each.kind != "table" else each.files > 0 for each in found.holdings)
+    assert {"index": 1, "table": 0, "tfrecord": 0, "shards": 1, "tags": 0} == counted(tarviz.cache(f"{kept}?X-Amz-Signature=new"))
 
 
 def test_a_copy_is_dropped_with_its_checksums_and_fetched_anew(kept, tmp_path):
@@ -102,8 +102,8 @@ def test_the_shell_has_it_as_text_and_as_json(kept, capsys):
     text, _, last = capsys.readouterr().out.rstrip().rpartition("\n")
 
     assert "tags and notes, made by hand" in text
-    (row,) = json.loads(last)["kept"]
-    assert ("index", 1, "a.tar") == (row["kind"], row["files"], row["shard"])
+    row, tags = json.loads(last)["kept"]
+    assert [("index", 1, "a.tar"), ("tags", 1, "a.tar")] == [(each["kind"], each["files"], each["shard"]) for each in (row, tags)]
 
 
 def test_tags_left_where_an_earlier_version_put_them_are_named(kept, tmp_path, capsys):

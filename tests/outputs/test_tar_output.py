@@ -72,6 +72,12 @@ class TestName:
 
         assert member("a.txt", b"1") + b"ang" + END == unpack((tmp_path / f"out.{suffix}").read_bytes())
 
+    def test_it_may_be_as_long_as_names_may_be(self, tmp_path: Path):
+        with TarOutput(str(tmp_path / f"{'n' * 251}.tar"), inputs=NONE) as output:
+            output.write([member("a.txt", b"1")])
+
+        assert member("a.txt", b"1") + END == (tmp_path / f"{'n' * 251}.tar").read_bytes()
+
     def test_nothing_has_it_before_the_end(self, tmp_path: Path):
         output = TarOutput(str(tmp_path / "out.tar"), inputs=NONE)
         output.write([member("a.txt", b"1")])

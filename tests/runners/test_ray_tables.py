@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,45 +61,12 @@ class TestTableOf:
         assert [{"__key__": "a", "txt": b"12345", "bin": b"123456"}] == rows([table])
 
 
-@dataclass
-class ReadTask:
-    """As Ray Data's own, which takes seconds to import."""
-
-    read: Callable[[], Iterable[Any]]
-    metadata: Any
-    per_task_row_limit: int | None = None
-
-    def __call__(self) -> Iterable[Any]:
-        return self.read()
-
-
-def pickled(values: Iterable[Any]) -> Any:
-    """In place of Ray's extension types."""
-    return pa.array([{"pickle": pickle.dumps(value)} for value in values])
-
-
+@pytest.mark.ray
 class TestTasks:
-    @pytest.fixture(params=["without ray", pytest.param("with ray", marks=pytest.mark.ray)], autouse=True)
-    def ray(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-        if request.param == "with ray":
-            pytest.importorskip("ray.data", reason="read_ray needs ray and its extra data")
-        else:
-            names: dict[str, dict[str, Any]] = {
-                "ray": {},
-                "ray.data": {},
-                "ray.data.block": {"BlockMetadata": SimpleNamespace},
-                "ray.data.datasource": {"Datasource": object, "ReadTask": ReadTask},
-                "ray.data.extensions": {},
-                "ray.data.extensions.object_extension": {"ArrowPythonObjectArray": SimpleNamespace(from_objects=pickled)},
-                "ray.data.extensions.tensor_extension": {"ArrowTensorArray": SimpleNamespace(from_numpy=pickled)},
-            }
-            for name, held in names.items():
-                monkeypatch.setitem(sys.modules, name, module := ModuleType(name))
-                vars(module).update(held)
-
     @pytest.fixture
     def urls(self, tmp_path: Path) -> str:
         """Two shards of 50 and 30 records; a text is missing in one."""
+        pytest.importorskip("ray.data", reason="read_ray needs ray and its extra data")
         for at, (first, end) in enumerate(((0, 50), (50, 80))):
             fields = ((n, {"txt": b"t" * (n % 7), "cls": b"%d" % n}) for n in range(first, end))
             write_shard(tmp_path / f"{at}.tar", [(f"r{n:02d}", each if n != 61 else {"cls": b"61"}) for n, each in fields])
@@ -157,7 +120,6 @@ class TestTasks:
         assert pa.string() == tables[0].schema.field("word").type
         for name in ("cls", "same", "ragged", "tree", "mixed"):
             found = [value for table in tables for chunk in table[name].chunks for value in chunk.to_numpy(zero_copy_only=False)]
-            found = [pickle.loads(value["pickle"]) if isinstance(value, dict) and "pickle" in value else value for value in found]
             assert all(np.array_equal(made({"cls": n})[name], value) for n, value in enumerate(found)), name
             assert 80 == len(found)
 

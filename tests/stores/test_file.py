@@ -120,6 +120,12 @@ class TestRefusals:
             with pytest.raises(StoreError, match="it is a folder"):
                 call(URL(str(tmp_path)))
 
+    def test_a_name_that_ends_like_a_folders_makes_none(self, store, tmp_path):
+        with pytest.raises(StoreError, match="it is a folder"):
+            store.create(URL(f"{tmp_path}/a.tar/"))
+
+        assert [] == os.listdir(tmp_path)
+
     def test_a_missing_file_names_what_is_near(self, store, tmp_path):
         (tmp_path / "train-0001.tar").write_bytes(b"")
 

@@ -54,6 +54,9 @@ def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
         | st.builds("coalesce({}, {})".format, NAMES, inner)
         | st.builds("cast({} as {})".format, NAMES, st.sampled_from(["integer", "double", "varchar", "boolean"]))
         | st.builds("round({}, 1)".format, NAMES)
+        | st.builds("{} || {}".format, NAMES, NAMES)
+        | st.builds("json_type({})".format, NAMES)
+        | st.builds("json_extract_string({}, '$.{}')".format, st.sampled_from(["json", "json.m"]), st.sampled_from(["a", "s"]))
         | st.builds("case when {} = 3 then {} else {} end".format, NAMES, NAMES, inner)
     )
 

@@ -47,6 +47,30 @@ def test_ctrl_c_ends_a_query_that_does_not_end_by_itself(make, program: str, cod
     assert "Query interrupted" not in done.stderr
 
 
+# A page's thread asks and asks; Python would stop it inside DuckDB, which ends the process with SIGABRT.
+_BESIDE = """
+import itertools, sys, threading, time, tarviz
+table, begun = tarviz.table(sys.argv[1]), threading.Event()
+
+def ask():
+    for number in itertools.count():
+        table.rows(f"json.w > {number}")
+        begun.set()
+
+threading.excepthook = lambda args: print(args.exc_value.code)
+threading.Thread(target=ask, daemon=True).start()
+begun.wait()
+time.sleep(0.05)
+"""
+
+
+@pytest.mark.matrix
+def test_threads_that_ask_end_with_the_process(make):
+    done = subprocess.run([sys.executable, "-c", _BESIDE, str(make(MANY))], capture_output=True, text=True, timeout=120, check=False)
+
+    assert (0, "E_STOPPED\n", "") == (done.returncode, done.stdout, done.stderr)
+
+
 def test_a_query_ends_after_its_time_and_the_table_answers_again(make):
     table = tarviz.table(make(MANY[:100]), timeout=0.2)
 

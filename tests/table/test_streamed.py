@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+import tarviz
 from tarviz.read.report import ReadReport
 from tarviz.read.stream import blocks
 from tarviz.table.streamed import StreamCondition
@@ -35,3 +38,46 @@ def test_fields_that_come_later_count_from_then_on(make):
     assert ["json.x"] == condition.lacking
     condition.end(report, "-")
     assert {"W_NO_COLUMN": 1} == report.counts()
+
+
+KINDS = [
+    b'{"a": true, "b": 2.5, "t": ["x"]}',
+    b'{"a": "x", "b": "2.5", "t": "x"}',
+    b'{"a": 1, "b": 3.5, "t": [1]}',
+    b"[1]",
+    b'{"a": null, "m": 1}',
+]
+OF_KINDS = {
+    "json.a::int = 1": [0, 2],  # true is 1, as where all are true or false
+    "json.b::int = 2": [0],  # 2.5 is 2 to DuckDB, and '2.5' is 3
+    "json.b::int = 3": [1],
+    "json->>'$.a' = '1'": [2],
+    "json_extract_string(json, '$.a') = 'x'": [1],
+    "json_type(json.a) = 'VARCHAR'": [1],
+    "json_type(json) = 'ARRAY'": [3],
+    "json_array_length(json.t) = 1": [0, 2],
+    "json_valid(json.a)": [0, 1, 2],  # null is no value
+    "(json->>'b')::double > 3": [2],
+    "startswith(json.t, 'x')": [1],
+    "json.a || json.t = 'xx'": [1],
+    "json.a = ANY(['x', '1'])": [1, 2],
+    "json.a collate nocase = 'X'": [1],
+}
+
+
+@pytest.mark.parametrize("where", OF_KINDS)
+def test_a_record_answers_alone_as_among_those_of_other_kinds(make, where):
+    path = make([(f"k{at}", {"json": document}) for at, document in enumerate(KINDS)])
+    (block,), condition = blocks(path), StreamCondition(where)
+
+    assert OF_KINDS[where] == tarviz.table(path).rows(where).n.tolist()
+    assert OF_KINDS[where] == [at for at in range(len(KINDS)) if len(condition.fits(block.part(at, at + 1)))]
+
+
+def test_a_name_that_none_had_is_said_where_each_lacks_another_part_of_it(make):
+    condition = StreamCondition("json.m.s = 1")
+
+    assert [[], [], []] == asked(
+        condition, *(make([("k", {"json": each})], f"{at}.tar") for at, each in enumerate([b"{}", b'{"m": {}}', b'{"m": [1]}']))
+    )
+    assert ["json.m.s"] == condition.lacking

@@ -18,7 +18,7 @@ from http.cookies import CookieError, SimpleCookie
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingTCPServer
 from typing import Any, cast
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 from weakref import WeakSet
 
 from tarviz.model.errors import UsageError
@@ -29,6 +29,7 @@ from tarviz.widgets.host.rpc import MAX_FRAME, Controller
 log = logging.getLogger(__name__)
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LENGTH = re.compile(r"[0-9]{1,18}")
 _BESIDE = re.compile(r"/(\d{1,4})(/.*)")
 
 
@@ -111,6 +112,7 @@ class Page:
 class _Server(ThreadingTCPServer):  # not HTTPServer, which asks DNS for the machine's name
     daemon_threads = True
     allow_reuse_address = True
+    request_queue_size = 128  # many pages at once; five of socketserver's are soon over
 
     def __init__(self, address: tuple[str, int], page: Page) -> None:
         self.page = page
@@ -147,7 +149,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _shown(self) -> tuple[Controller | None, str]:
         """The controller that an address is of, None where there is none such, and the rest of its path."""
-        path = urlsplit(self.path).path
+        path = self.path.partition("?")[0]
         number, rest = found.groups() if (found := _BESIDE.fullmatch(path)) else ("0", path)
         return (self.page.controllers[int(number)] if int(number) < len(self.page.controllers) else None), rest
 
@@ -158,9 +160,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        parts = urlsplit(self.path)
-        asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        welcome = parts.path == "/" and secrets.compare_digest(asked.get("token", "").encode(), self.page.token.encode())
+        path, _, query = self.path.partition("?")
+        asked = {name: values[0] for name, values in parse_qs(query).items()}
+        welcome = path == "/" and secrets.compare_digest(asked.get("token", "").encode(), self.page.token.encode())
         if not self._allowed(welcome):
             return
         controller, place = self._shown()
@@ -179,7 +181,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(403, "Not allowed.")
             return
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > MAX_FRAME:
+        if not _LENGTH.fullmatch(length) or int(length) > MAX_FRAME:
             self._refuse(413, "Too long.")
             return
         self._send(posted(controller, self.rfile.read(int(length))))
@@ -191,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(403, "Wrong host.")
             return False
         origin = self.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc not in self.page.hosts:
+        if origin is not None and origin.partition("://")[2] not in self.page.hosts:
             self._refuse(403, "Wrong origin.")
             return False
         try:

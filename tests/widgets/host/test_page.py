@@ -73,6 +73,19 @@ def test_without_the_token_nothing_is_told(page, path):
     assert page.token.encode() not in data
 
 
+@pytest.mark.parametrize(
+    "line", ["GET http://[::1 HTTP/1.1", f"GET /{'9' * 5000}/ HTTP/1.1", f"POST /rpc HTTP/1.1\r\nContent-Length: {'9' * 5000}"]
+)
+def test_what_is_no_address_and_no_length_is_refused_without_a_line_in_the_log(page, line, caplog):
+    head = f"{line}\r\nHost: 127.0.0.1:{page.port}\r\nOrigin: http://[::1\r\nConnection: close\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", page.port), timeout=100) as connection, connection.makefile("rwb") as file:
+        file.write(head.encode())
+        file.flush()
+
+        assert file.read().startswith(b"HTTP/1.1 403 ")
+    assert [] == caplog.records
+
+
 def test_another_host_name_is_refused(page):
     assert 403 == ask(page, "/", host="evil.example")[0].status
     assert 200 == ask(page, "/", host=f"localhost:{page.port}")[0].status
@@ -151,6 +164,7 @@ def test_requests_need_the_header_that_other_sites_cannot_send(page):
 def test_long_and_broken_requests_are_refused(page):
     assert 400 == ask(page, "/rpc", method="POST", body=b"no frame", headers={"X-Tarviz": "1"})[0].status
     assert 413 == ask(page, "/rpc", method="POST", body=b"", headers={"X-Tarviz": "1", "Content-Length": str(1 << 30)})[0].status
+    assert 413 == ask(page, "/rpc", method="POST", body=b"", headers={"X-Tarviz": "1", "Content-Length": "9" * 5000})[0].status
 
 
 def test_state_is_that_of_the_page_that_sent_it(page):
