@@ -53,19 +53,16 @@ class TestShards:
         assert [f"{tmp_path}/{at:03d}.tar" for at in range(0, 400, 2)] == completion.shards(f"{tmp_path}/")
 
 
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
+def test_neighbours_without_a_gap_are_a_template():
+    for names, expected in [
         (["a-1.tar"], []),
         (["a-1.tar", "a-3.tar"], []),
         (["a-9.tar", "a-10.tar"], []),  # of another width
         (["a-09.tar", "a-10.tar", "b.tar"], ["a-{09..10}.tar"]),
         (["a-2-1.tar", "a-3-1.tar"], []),  # the last number counts, and 1 is alone
         (["a-1-7.tar", "a-1-8.tar", "a-1-7.tgz"], ["a-1-{7..8}.tar"]),
-    ],
-)
-def test_neighbours_without_a_gap_are_a_template(names: list[str], expected: list[str]):
-    assert expected == completion.folded(names)
+    ]:
+        assert expected == completion.folded(names)
 
 
 class TestInside:

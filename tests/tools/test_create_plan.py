@@ -196,10 +196,10 @@ class TestTitles:
         with pytest.raises(UsageError, match=said):
             planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
 
-    @pytest.mark.parametrize("name", ["p.xlsx", "p.XLS", "p.json", "p.jsonl"])
-    def test_what_is_no_table_is_refused_by_its_name(self, name: str):
-        with pytest.raises(UsageError, match="a plan is a table in CSV, TSV or Parquet"):
-            planned(name, None, "{n}", "", {}, check=True)
+    def test_what_is_no_table_is_refused_by_its_name(self):
+        for name in ["p.xlsx", "p.XLS", "p.json", "p.jsonl"]:
+            with pytest.raises(UsageError, match="a plan is a table in CSV, TSV or Parquet"):
+                planned(name, None, "{n}", "", {}, check=True)
 
     def test_the_whole_of_a_plan(self, tmp_path: Path):
         (tmp_path / "plan.csv").write_text("file, label ,\na.jpg,dog,1\n,cat,2\n\nc.jpg,,3\n")

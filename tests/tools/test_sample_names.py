@@ -39,7 +39,7 @@ def test_each_form_has_its_word(old: str, new: str):
     assert new == without_sample(old)
 
 
-@pytest.mark.parametrize("text", ["_[0]", "_[cls]", '_["__class__"]', "_()", "_ + 1", "_.get(cls)", "len(_)", "1 in _", "_.__dict__"])
-def test_what_has_no_meaning_is_refused(text: str):
-    with pytest.raises(UsageError):
-        without_sample(text)
+def test_what_has_no_meaning_is_refused():
+    for text in ["_[0]", "_[cls]", '_["__class__"]', "_()", "_ + 1", "_.get(cls)", "len(_)", "1 in _", "_.__dict__"]:
+        with pytest.raises(UsageError):
+            without_sample(text)
