@@ -395,9 +395,8 @@ class TestErrors:
         assert 10 + 12 < found.records < 33
         assert 1 == found.exit_code
 
-    @pytest.mark.parametrize(
-        ("options", "error", "words"),
-        [
+    def test_a_wrong_option_is_one_clear_line_before_anything_is_written(self, tmp_path):
+        for options, error, words in [
             ({"chain": "decod(jpg)"}, ChainError, "decode"),
             ({"chain": "decode(png)"}, SchemaError, "jpg"),
             ({"select": ["png"]}, SchemaError, "png"),
@@ -408,16 +407,14 @@ class TestErrors:
             ({"max_shard_size": "big"}, UsageError, "size"),
             ({"max_shard_size": 0}, UsageError, "more than 0"),
             ({"key_spilt": "last-dot"}, UsageError, "key_split"),
-        ],
-    )
-    def test_a_wrong_option_is_one_clear_line_before_anything_is_written(self, tmp_path, options, error, words):
-        path = make(tmp_path / "a.tar", some(3))
+        ]:
+            path = make(tmp_path / "a.tar", some(3))
 
-        with pytest.raises(error, match=words) as caught:
-            convert(path, tmp_path / "out" / "t.tfrecord", **options)
+            with pytest.raises(error, match=words) as caught:
+                convert(path, tmp_path / "out" / "t.tfrecord", **options)
 
-        assert "\n" not in str(caught.value)
-        assert not (tmp_path / "out").exists()
+            assert "\n" not in str(caught.value)
+            assert not (tmp_path / "out").exists()
 
     @pytest.mark.parametrize("urls", ["nothing.tar", "no-{0..3}.tar", []])
     def test_missing_shards_are_one_clear_line(self, tmp_path, urls):

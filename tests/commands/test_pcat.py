@@ -84,10 +84,10 @@ class TestMix:
         assert 32_000 == result.records
         assert keys(out)[-1].startswith("7/")
 
-    @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 1], [-1, 1], [float("inf"), 1], [float("nan"), 1]])
-    def test_weights_that_are_none(self, make: Make, out: Path, weights: Any):
-        with pytest.raises(UsageError):
-            pcat([make(numbered(1)), make(numbered(1), "b.tar")], out, weights=weights)
+    def test_weights_that_are_none(self, make, out):
+        for weights in [[1], [1, 2, 3], [0, 1], [-1, 1], [float("inf"), 1], [float("nan"), 1]]:
+            with pytest.raises(UsageError):
+                pcat([make(numbered(1)), make(numbered(1), "b.tar")], out, weights=weights)
 
 
 class TestShuffle:
@@ -214,10 +214,10 @@ def test_what_is_no_weight_says_how_to_write_one(capsys: pytest.CaptureFixture[s
     assert "'a' are not weights; write 3,1." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 12, 20])
-def test_so_many_records_and_no_more(make: Make, out: Path, count: int):
-    content = [record for name in "ab" for record in numbered(6, prefix=name)]
-    result = pcat([make(content[:6]), make(content[6:], "b.tar")], out, count=count)
+def test_so_many_records_and_no_more(make, out):
+    for count in [0, 1, 5, 6, 7, 12, 20]:
+        content = [record for name in "ab" for record in numbered(6, prefix=name)]
+        result = pcat([make(content[:6]), make(content[6:], "b.tar")], out, count=count)
 
-    assert content[:count] == plain(out)
-    assert min(count, 12) == result.records
+        assert content[:count] == plain(out)
+        assert min(count, 12) == result.records

@@ -251,10 +251,10 @@ class TestMissing:
         with pytest.raises(DataError, match="txt has more than 65536 bytes"):
             sort(make([("a", {"txt": longest + b"x"})]), out, by="txt")
 
-    @pytest.mark.parametrize("value", [b"9223372036854775808", b"1" * 500, b"\xff", b""])
-    def test_what_is_no_int64_is_refused(self, make: Make, out: Path, value: bytes):
-        with pytest.raises(DataError, match="E_SCHEMA"):
-            sort(make([("a", {"cls": value})]), out, by="cls", to="int")
+    def test_what_is_no_int64_is_refused(self, make, out):
+        for value in [b"9223372036854775808", b"1" * 500, b"\xff", b""]:
+            with pytest.raises(DataError, match="E_SCHEMA"):
+                sort(make([("a", {"cls": value})]), out, by="cls", to="int")
 
 
 class TestDamage:

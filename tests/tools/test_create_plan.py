@@ -174,9 +174,8 @@ class TestParquet:
 
 
 class TestTitles:
-    @pytest.mark.parametrize(
-        ("text", "fields", "said"),
-        [
+    def test_a_header_that_names_no_fields_is_refused(self, tmp_path):
+        for text, fields, said in [
             ("", {}, "the plan is empty"),
             ("\t\n", {}, "the plan is empty"),
             ("a\ta\n", {}, "names no field, or one twice"),
@@ -188,13 +187,11 @@ class TestTitles:
             ("a\tb\n", {"a": "cls", "b": "cls"}, "or one twice"),
             ("a\tb\n1\n", {}, "line 2 of the plan has 1 cell, the header 2"),
             ("__key__\tb\n\t1\n", {}, "line 2 of the plan has no key"),
-        ],
-    )
-    def test_a_header_that_names_no_fields_is_refused(self, tmp_path: Path, text: str, fields: dict[str, str], said: str):
-        (tmp_path / "plan.tsv").write_text(text)
+        ]:
+            (tmp_path / "plan.tsv").write_text(text)
 
-        with pytest.raises(UsageError, match=said):
-            planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
+            with pytest.raises(UsageError, match=said):
+                planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
 
     def test_what_is_no_table_is_refused_by_its_name(self):
         for name in ["p.xlsx", "p.XLS", "p.json", "p.jsonl"]:

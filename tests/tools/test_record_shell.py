@@ -200,15 +200,15 @@ class TestFolder:
         assert all(key == fields["key"].decode("utf-8", "surrogateescape") for key, fields in plain(out))
         assert sorted([*before, "out.tar"]) == sorted(os.listdir(tmp_path))
 
-    @pytest.mark.parametrize("ext", ["a b", "a;b", "a$b", "a\nb", "a*", "a'b", 'a"b', "a`b", "a|b", "a\\b", "x" * 201])
-    def test_an_extension_that_is_no_file_name_is_refused(self, make: Make, out: Path, ext: str):
-        with pytest.raises(DataError, match="E_UNSAFE_NAME"):
-            proc(make([("a", {ext: b""})], format=tarfile.GNU_FORMAT), out, command="true")
+    def test_an_extension_that_is_no_file_name_is_refused(self, make, out):
+        for ext in ["a b", "a;b", "a$b", "a\nb", "a*", "a'b", 'a"b', "a`b", "a|b", "a\\b", "x" * 201]:
+            with pytest.raises(DataError, match="E_UNSAFE_NAME"):
+                proc(make([("a", {ext: b""})], format=tarfile.GNU_FORMAT), out, command="true")
 
-    @pytest.mark.parametrize("base", ["", "a/b", "../x", ".x", "a.b", "-x"])
-    def test_a_base_that_is_none(self, make: Make, out: Path, base: str):
-        with pytest.raises(UsageError):
-            proc(make(numbered(1)), out, command="true", base=base)
+    def test_a_base_that_is_none(self, make, out):
+        for base in ["", "a/b", "../x", ".x", "a.b", "-x"]:
+            with pytest.raises(UsageError):
+                proc(make(numbered(1)), out, command="true", base=base)
 
     def test_another_base(self, make: Make, out: Path):
         proc(make(numbered(1)), out, command="cp page.cls page-1.cls", base="page")

@@ -55,10 +55,10 @@ def test_a_key_is_its_line_without_the_space_around_it(tmp_path: Path):
     assert [(key, {"__key__": key.encode()}) for key in ("a", "b.c/d e", "f")] == records(tmp_path, "keys", b" a \nb.c/d e\n", b"f")
 
 
-@pytest.mark.parametrize("text", [b"a\n\nb", b"a.b", b"a/", b"a/b.c"])
-def test_what_a_tar_would_cut_is_no_key(tmp_path: Path, text: bytes):
-    with pytest.raises(UsageError, match="cannot be the key of a record"):
-        records(tmp_path, "keys", text)
+def test_what_a_tar_would_cut_is_no_key(tmp_path):
+    for text in [b"a\n\nb", b"a.b", b"a/", b"a/b.c"]:
+        with pytest.raises(UsageError, match="cannot be the key of a record"):
+            records(tmp_path, "keys", text)
 
 
 def test_tars_are_read_as_they_are_and_texts_are_gone_afterwards(tmp_path: Path):
