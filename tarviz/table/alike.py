@@ -80,7 +80,7 @@ def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: Non
     shared = shared.reshape(len(at), CUTS, _COARSE**2)
     square = np.square(shared).sum(2)
     found = [np.zeros(0, np.int64)]
-    rows = max(1, _BLOCK // max(1, len(at)))
+    rows = 1 + _BLOCK // (1 + len(at))
     for low, cut in itertools.product(range(0, len(at), rows), range(CUTS)):
         look()
         part = slice(low, low + rows)

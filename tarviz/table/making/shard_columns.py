@@ -6,6 +6,7 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -194,10 +195,8 @@ def _numbers(texts: pa.Array) -> pa.Array:
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     for wanted in (pa.int64(), pa.float64()):
-        try:
+        with suppress(pa.ArrowInvalid):
             return trimmed.cast(wanted)
-        except pa.ArrowInvalid:
-            continue
     return trimmed
 
 
