@@ -34,6 +34,10 @@ ITEMS_OF_TWO_KINDS = [
     ("select x + 1 from (select json.v x from records union all select 7 x)", [(2.0,), (None,), (None,), (8.0,)]),
     ("with t as (select json.v x from records union all select 7) select x from t where x = 'x' or x > 3", [('"x"',), ("7",)]),
     ("select x from (select json.v x from records except select 1) where x = 'x'", [('"x"',)]),
+    ("select coalesce(json.v, 5) + 1 from records", [(2.0,), (6.0,), (6.0,)]),
+    ("select case when n > 1 then json.v else 'c' end from records", [("c",), ("c",), (None,)]),
+    ("select greatest(json.v, 2) from records", [(2.0,), (2.0,), (2.0,)]),
+    ("select nullif(json.v, 'x') from records", [("1",), (None,), (None,)]),
 ]
 
 
@@ -57,6 +61,12 @@ def test_a_lambda_of_a_condition_compares_by_the_rule(items_of_two_kinds):
         ("json.l[-1] = 3", [2]),
     ]:
         assert fits == items_of_two_kinds.rows(where).n.tolist()
+
+
+def test_parts_of_a_union_have_as_many_columns(items_of_two_kinds):
+    for query in ("select json.v, n from records union all select 7", "select 7 from records union all select json.v, n from records"):
+        with pytest.raises(UsageError, match=r"(?i)same number of"):
+            items_of_two_kinds.sql(query).fetchall()
 
 
 REFUSED = [  # and what the hint says, which works
