@@ -67,6 +67,8 @@ class TestInside:
         assert ["jpg", "cls", "json"] == completion.fields(["s-0.tar", "t-0.tar.gz"])
         assert ["k/1", "k/2", "m"] == completion.keys(["s-0.tar"])
         assert ["k/1", "k/2"] == completion.keys(["s-0.tar"], "k/")
+        Path("none.tar").write_bytes(bytes(1024))
+        assert [] == completion.fields(["none.tar"]) == completion.keys(["none.tar"])
 
     def test_a_shard_that_was_written_again_is_looked_at_again(self, folder: Path):
         assert ["k/1", "k/2", "m"] == completion.keys(["s-0.tar"])

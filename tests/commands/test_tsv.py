@@ -37,6 +37,15 @@ class TestTsv:
         assert "__key__\tcls\ntrain/n00000000\t0\ntrain/n00000001\t1\ntrain/n00000002\t2\n" == out.read_text()
         assert (3, ("__key__", "cls"), 0) == (result.rows, result.columns, result.exit_code)
 
+    def test_a_terminal_gets_text_that_cannot_steer_it(self, make: Make, monkeypatch: pytest.MonkeyPatch):
+        screen = io.StringIO()
+        monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("sys.stdout", screen)
+        monkeypatch.setattr(command, "_FLUSH", 10)
+        tsv(make([("a", {"txt": b"\x1b[2J\ty"}), ("b", {"txt": b"\xc3\xa9"})]), fields="txt", format="csv")
+
+        assert "__key__,txt\na,\\x1b[2J\ty\nb,é\n" == screen.getvalue()
+
     def test_columns_are_in_the_order_asked_for(self, make: Make, out: Path):
         tsv(make([("a", {"x": b"1", "png": b"2"}), ("b", {"jpg": b"3"})]), out, fields="pic:jpg;png x __index__ __shard__", key=False)
 
