@@ -38,7 +38,11 @@ def _turns(pictures: NDArray[np.float32]) -> list[NDArray[np.float32]]:
 
 def cuts(width: int, height: int) -> list[tuple[int, int, int, int]]:
     """Left, top, right, bottom of a picture and of its middles, without 3 % of each side, or without as many pixels of the upper and lower
-    ones: shrunk from its own pixels, lines of text lie as in one that was cropped so."""
+    ones: shrunk from its own pixels, lines of text lie as in one that was cropped so.
+
+    >>> cuts(200, 100)[1:], cuts(200, 3)[2]
+    ([(6, 3, 194, 97), (6, 6, 194, 94)], (6, 1, 194, 2))
+    """
     x, y = round(_CUT * width), round(_CUT * height)
     even = min(x, (height - 1) // 2)
     return [(edge, top, width - edge, height - top) for edge, top in ((0, 0), (x, y), (x, even))]
