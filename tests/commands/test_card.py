@@ -139,6 +139,9 @@ def test_histograms_are_of_what_has_few_values_or_is_a_number(data: Path):
     bars = [f"{label}  {'█' * wide} {count}\n" for label, wide, count in ((0, 32, 5), (1, 20, 3), (2, 7, 1))]
     assert f"`cls`: 3 values, 0 records without\n\n```\n{''.join(bars)}```" in text
     assert "`json.similarity`: 9 values" in text
+    drawn = [block.splitlines() for block in text.split("```")[1::2] if "█" in block]
+    assert [1] * len(drawn) == [len({line.index("  █") for line in lines if line}) for lines in drawn]
+    assert 1 < len(drawn)
 
 
 def test_a_card_that_is_there_is_kept_unless_told(data: Path, capsys: pytest.CaptureFixture[str]):
