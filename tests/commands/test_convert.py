@@ -528,6 +528,8 @@ class TestResume:
         assert all(each.kept for each in again.outputs)
         assert before == contents(tmp_path / "out")
         assert "kept" in str(again)
+        convert(tmp_path / "in", tmp_path / "out" / out, **options)
+        assert {Path(each).name for each in first} == {*written}
 
     @CASES
     @pytest.mark.parametrize("workers", [1, *sampled([2], 0)])

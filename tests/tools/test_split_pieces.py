@@ -147,7 +147,7 @@ class TestWorkers:
     def test_a_shard_that_changes_between_measuring_and_writing_is_an_error(self, shards: str):
         was = version("in-0.tar")
         Path("in-0.tar").write_bytes(Path("in-2.tar").read_bytes())
-        job = OutputJob(ReadOptions(), "replace")
+        job = OutputJob(ReadOptions(), "replace", None, False, None)
 
         with pytest.raises(ChangedError, match="after it was measured"):
             job(OutputTask((OutputPart(0, 2, 0, 0, 0),), ("x-0.tar",), ("in-0.tar",), (was,)), None, print)
