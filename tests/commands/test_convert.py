@@ -105,11 +105,11 @@ class TestWhatIsWritten:
         keys = [record.key.encode() for path in paths for record in tarviz.records(path)]
         assert keys == [features["__key__"][0] for path in found for features in examples(path)]
 
-    @pytest.mark.parametrize("limit", [50_000, 5e4, "50kB", "50000", "0.05MB"])
-    def test_a_limit_is_a_number_or_text(self, tmp_path, limit):
-        shards(tmp_path / "in", 2)
+    def test_a_limit_is_a_number_or_text(self, tmp_path):
+        for limit in [50_000, 5e4, "50kB", "50000", "0.05MB"]:
+            shards(tmp_path / "in", 2)
 
-        assert 50_000 >= convert(tmp_path / "in", tmp_path / "o.record", max_shard_size=limit).outputs[0].bytes > 45_000
+            assert 50_000 >= convert(tmp_path / "in", tmp_path / "o.record", max_shard_size=limit).outputs[0].bytes > 45_000
 
     def test_types_and_key(self, tmp_path):
         path = make(tmp_path / "a.tar", [("k", {"cls": b"7", "id": b"8", "emb": b"1 2.5"})])

@@ -83,9 +83,8 @@ class TestPlan:
         with pytest.raises(UsageError, match="a file of this one"):
             create("memory://c/plan.tsv", out)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
+    def test_a_plan_that_cannot_be_followed_writes_nothing(self, plan, out, tmp_path, monkeypatch):
+        for text, message in [
             ("", "plan is empty"),
             ("cls\tcls\n1\t2\n", "twice"),
             ("cls\t@cls\n1\t2\n", "twice"),
@@ -99,17 +98,13 @@ class TestPlan:
             ("__key__\tcls\na\t1\nb\t1\na\t2\n", "line 4: the key 'a' appeared before"),
             ("__key__\t@jpg\na\tno.jpg\n", "line 2: there is no file 'no.jpg'"),
             ("__key__\t@jpg\na\tlarge.bin\nb\tno.jpg\n", "line 3: there is no file"),
-        ],
-    )
-    def test_a_plan_that_cannot_be_followed_writes_nothing(
-        self, plan: Any, out: Path, tmp_path: Path, text: str, message: str, monkeypatch: Any
-    ):
-        place = plan(text)
-        monkeypatch.chdir(tmp_path)
+        ]:
+            place = plan(text)
+            monkeypatch.chdir(tmp_path)
 
-        with pytest.raises(UsageError, match=message):
-            create(place, out)
-        assert not out.exists()
+            with pytest.raises(UsageError, match=message):
+                create(place, out)
+            assert not out.exists()
 
     @pytest.mark.parametrize(
         ("name", "text", "mark"),
