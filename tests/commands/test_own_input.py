@@ -14,6 +14,7 @@ from tarviz.commands.convert import convert
 from tarviz.commands.create import create
 from tarviz.commands.first import first
 from tarviz.commands.index import index
+from tarviz.commands.join import join
 from tarviz.commands.objects import objects
 from tarviz.commands.pcat import pcat
 from tarviz.commands.proc import proc
@@ -42,6 +43,7 @@ COUNTED = {
     "split": lambda urls, output: split(urls, output, count=4),
     "convert": convert,
     "convert-limited": lambda urls, output: convert(urls, output, max_shard_size="1kB"),
+    "join": lambda urls, output: join(urls, "d/a-0.tar", output),
 }
 
 
