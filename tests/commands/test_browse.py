@@ -174,6 +174,8 @@ def test_from_a_magic_outside_of_a_notebook_it_is_a_page_of_this_process(shard, 
         assert browser is None or browser.wait(4, 60)
     finally:
         served.close()
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(served.url, timeout=100)
 
 
 def test_serving_ends_where_nobody_looks_and_opens_what_only_this_user_can_read(shard, monkeypatch, capsys):
