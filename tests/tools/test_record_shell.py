@@ -239,7 +239,7 @@ class TestCollecting:
 
         key = numbered(1)[0][0]
         assert [numbered(1)[0], (f"{key}note", {"txt": b"n"}), (f"{key}thumb", {"jpg": b"t"})] == plain(out)
-        assert {"log": 1, "a.b": 1} == result.others
+        assert {"log": 1, "a.b": 1} == result.others == result.to_dict()["others"]
 
     def test_a_separator_stands_before_the_rest_of_a_name(self, make: Make, out: Path):
         proc(make(numbered(1)), out, command="printf 1 > sample1.cls; printf x > x.cls", others=True, separator="_")
