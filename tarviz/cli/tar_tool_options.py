@@ -106,11 +106,10 @@ def _parts(batch: Batch) -> Iterator[Batch]:
     together = _TOGETHER if int(end[-1] - begin[0]) < (_TOGETHER << 13) * len(batch) else 1
     for low in range(0, len(batch), together):
         part = batch.block.part(low, min(low + together, len(batch)))
-        if part.members.sparse:
-            yield Batch(part)
-            continue
-        first, last = int(part.spans[0][0]), int(part.spans[1][-1])
-        yield Batch(replace(part, data=memoryview(bytes(part.data[first:last])), base=part.base + first, offset=part.offset - first))
+        if not part.members.sparse:
+            first, last = int(part.spans[0][0]), int(part.spans[1][-1])
+            part = replace(part, data=memoryview(bytes(part.data[first:last])), base=part.base + first, offset=part.offset - first)
+        yield Batch(part)
 
 
 @dataclass(frozen=True, slots=True)

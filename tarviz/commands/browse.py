@@ -70,7 +70,7 @@ def browse(
             classes=classes,
             overlay=overlay,
             cache=cache,
-            options=with_changes(ReadOptions(strict=False), reading),
+            options=with_changes(ReadOptions(), reading),
         )
     )
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -180,18 +181,14 @@ def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
         table = Table(list(targets), **reading)
     except MissingPackageError:
         return
-    left = _HISTOGRAMS
     parts = [part for part in table.possible.values() if part.tier in ("value", "head") and kind(part.ext) in _ASKED]
     table.make(parts)
     asked = {ext: _ASKED.index(kind(ext)) for ext in dict.fromkeys(part.ext for part in parts)}
     columns = [(name, of) for name, of in table.leaves.items() if name.partition(".")[0] in asked and not name.endswith((".size", ".bad"))]
-    for column, of in sorted(columns, key=lambda each: asked[each[0].partition(".")[0]]):
-        if of not in (*NUMBERS, "varchar", "boolean"):
-            continue
-        facet = table.facets(column, bins=_BARS)
-        if not left or not facet.bars or (of == "varchar" and facet.all.distinct > VALUES):
-            continue
-        left -= 1
+    columns.sort(key=lambda each: asked[each[0].partition(".")[0]])
+    facets = ((column, of, table.facets(column, bins=_BARS)) for column, of in columns if of in (*NUMBERS, "varchar", "boolean"))
+    told = ((column, facet) for column, of, facet in facets if facet.bars and (of != "varchar" or facet.all.distinct <= VALUES))
+    for column, facet in islice(told, _HISTOGRAMS):
         most = max(bar.all for bar in facet.bars)
         labels = [safe(bar.label)[:_LABEL] for bar in facet.bars]
         wide = max(map(len, labels))

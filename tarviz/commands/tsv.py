@@ -153,15 +153,11 @@ def _sink(output: str, format: Format) -> Sink:
 
 
 class _Terminal(Sink):
-    """Standard output where it is a terminal: text goes there, made safe line by line."""
-
-    def __init__(self) -> None:
-        self._rest = b""
+    """Standard output where it is a terminal: whole lines of text go there, made safe."""
 
     def write(self, data: Buffer, /) -> None:
-        *lines, self._rest = (self._rest + bytes(data)).split(b"\n")
-        for line in lines:
-            sys.stdout.write("\t".join(map(safe, to_text(line).split("\t"))) + "\n")
+        lines = to_text(bytes(data)).split("\n")
+        sys.stdout.write("\n".join("\t".join(map(safe, line.split("\t"))) for line in lines))
 
     def commit(self) -> Stat:
         sys.stdout.flush()

@@ -38,7 +38,11 @@ def _turns(pictures: NDArray[np.float32]) -> list[NDArray[np.float32]]:
 
 def cuts(width: int, height: int) -> list[tuple[int, int, int, int]]:
     """Left, top, right, bottom of a picture and of its middles, without 3 % of each side, or without as many pixels of the upper and lower
-    ones: shrunk from its own pixels, lines of text lie as in one that was cropped so."""
+    ones: shrunk from its own pixels, lines of text lie as in one that was cropped so.
+
+    >>> cuts(200, 100)[1:], cuts(200, 3)[2]
+    ([(6, 3, 194, 97), (6, 6, 194, 94)], (6, 1, 194, 2))
+    """
     x, y = round(_CUT * width), round(_CUT * height)
     even = min(x, (height - 1) // 2)
     return [(edge, top, width - edge, height - top) for edge, top in ((0, 0), (x, y), (x, even))]
@@ -80,7 +84,7 @@ def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: Non
     shared = shared.reshape(len(at), CUTS, _COARSE**2)
     square = np.square(shared).sum(2)
     found = [np.zeros(0, np.int64)]
-    rows = max(1, _BLOCK // max(1, len(at)))
+    rows = 1 + _BLOCK // (1 + len(at))
     for low, cut in itertools.product(range(0, len(at), rows), range(CUTS)):
         look()
         part = slice(low, low + rows)

@@ -351,8 +351,6 @@ class Rule:
         found = dict(node)
         if isinstance(found.get("children"), list):
             found["children"] = [self.plain(each) for each in found["children"]]
-        if isinstance(found.get("arguments"), list):  # of a window
-            found["arguments"] = [{**each, "expression": self.plain(each["expression"])} for each in found["arguments"]]
         if isinstance(found.get("child"), dict):
             found["child"] = self.plain(found["child"])
         return found

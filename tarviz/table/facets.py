@@ -220,8 +220,8 @@ def _bar(column: str, kind: str, value: Any, all: int, kept: int) -> Bar:
 def literal(value: Any) -> str:
     """A value as SQL writes it.
 
-    >>> literal("it's"), literal(True), literal(1.5)
-    ("'it''s'", 'true', '1.5')
+    >>> literal("it's"), literal(True), literal(1.5), literal(-math.inf)
+    ("'it''s'", 'true', '1.5', "'-inf'::DOUBLE")
     """
     if isinstance(value, float) and not math.isfinite(value):
         return f"'{value}'::DOUBLE"

@@ -31,7 +31,7 @@ def finished(
     from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has; `holds` says whether a test
     holds of any."""
     tree = copy.deepcopy(asked.tree)
-    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text, holds=holds))
+    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text, holds))
     _unite(rule, tree)
     while (given := _given(rule, tree)) != rule.places.given:  # a query may name what another has named
         rule.places.given = given

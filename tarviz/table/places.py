@@ -36,11 +36,11 @@ class Places:
 
     base: duckdb.DuckDBPyConnection
     types: Mapping[str, Any]
-    missing: Callable[[str], None] | None = None
-    lenient: bool = True
-    from_zero: bool = True
+    missing: Callable[[str], None] | None
+    lenient: bool
+    from_zero: bool
+    holds: Callable[[str], bool] | None
     given: dict[str, Any] = field(default_factory=dict)
-    holds: Callable[[str], bool] | None = None
 
     def made(self, template: str, **parts: Node) -> Node:
         """The tree of an expression of ours, with trees in the places of its names."""

@@ -56,7 +56,7 @@ _SAID = (  # what DuckDB says, what is said instead with its groups, of which `o
     (r'Table with name "?([^\s"]+)|Referenced table "([^"]+)"', "there is no table {0}{1}.", _THERE),
     ("is a table function", "a query sees the records and nothing else.", _THERE),
     (r'Type with name "?(\w+)', "there is no type {0}.", "Types are BIGINT, DOUBLE, VARCHAR, BOOLEAN, DATE, TIMESTAMP."),
-    (r"(?:with name|TimeZone|specifier|configuration parameter) [\"']?([^\s\"']+)", "{0} is not known.", None),
+    (r"(?:with name|TimeZone|specifier|configuration parameter) [\"']?([^\s\"':]+)", "{0} is not known.", None),
     (
         "'(?P<one>[^']+)', from first occurrence +- '(?P<two>[^']+)', which",
         "{one} and {two} do not go together.",

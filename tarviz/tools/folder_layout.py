@@ -84,12 +84,12 @@ def _layout(layout: Layout, groups: Iterable[str], root: str) -> Layout:
     if layout == "auto" and all(map(_DOWNLOADED.fullmatch, groups)):
         return "flat"
     if layout == "auto":
-        if len(depths) > 1 or max(depths) > 3:
+        if not (named := [name for name, depth in _DEPTH.items() if {depth} == depths]):
             deep = ", ".join(str(depth - 1) for depth in sorted(depths))
             raise UsageError(
                 f"the folder's files lie {deep} folders deep.", shard=root, hint="Say what they are: --layout split/label, label or flat."
             )
-        return next(name for name, depth in _DEPTH.items() if depth in depths)
+        return named[0]
     if min(depths) < _DEPTH.get(layout, 1):
         short = next(key for key in groups if key.count("/") + 1 < _DEPTH[layout])
         raise UsageError(f"{short!r} is not nested deeply enough for the layout {layout}.", shard=root)

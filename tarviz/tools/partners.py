@@ -175,7 +175,7 @@ class Rows:
             error.message = error.message.replace(place, safe(redact(url))).partition("Possible fixes:")[0].rstrip()  # options of DuckDB
             raise error.at(shard=url) from error.__cause__
         count = self._one("SELECT count(*) FROM _rows")[0]
-        self._step = min(max(_AT_ONCE // (os.path.getsize(place) // max(count, 1) + 1), _ROWS.start), _ROWS.stop)
+        self._step = min(max(_AT_ONCE // (os.path.getsize(place) // (count + 1) + 1), _ROWS.start), _ROWS.stop)
         self.used = np.zeros(count, np.bool_)
 
     def _load(self, scan: str, on: str | None, url: str) -> list[str]:

@@ -38,8 +38,8 @@ class FieldFiles:
     """Which fields become files. `required`: a record needs all of them; `alone`: the other fields are not written."""
 
     picks: tuple[field_selection.Pick, ...]
-    required: bool = False
-    alone: bool = False
+    required: bool
+    alone: bool
 
     def __contains__(self, ext: str) -> bool:
         return any(ext in pick.exts for pick in self.picks)

@@ -34,7 +34,7 @@ def is_simple(command: str) -> bool:
     return _SIMPLE.fullmatch(command) is not None and command.split()[0] not in _CHANGING
 
 
-def driver(command: str, inner: int, outer: int, *, log: bool = False) -> str:
+def driver(command: str, inner: int, outer: int, *, log: bool) -> str:
     """The script of a worker's shell, which reads from one descriptor and writes to another; `log` keeps what the command prints."""
     text = _DRIVER.replace("RUN", _SAME_SHELL if is_simple(command) else _SUBSHELL)
     return text.replace(" LOG", f" {_LOG}" if log else "").replace("IN", str(inner)).replace("OUT", str(outer))

@@ -174,7 +174,7 @@ def mixed(hashed: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     return z ^ (z >> np.uint64(31))
 
 
-def ascending(values: NDArray[Any], *, reverse: bool = False) -> NDArray[np.int64]:
+def ascending(values: NDArray[Any], *, reverse: bool) -> NDArray[np.int64]:
     """The stable order of an array."""
     if values.dtype == object:
         return np.array(sorted(range(len(values)), key=values.__getitem__, reverse=reverse), np.int64)

@@ -174,9 +174,9 @@ class OutputJob:
 
     options: ReadOptions
     exists: Exists
-    recipe: Mapping[str, Any] | None = None
-    resume: bool = False
-    command: str | None = None
+    recipe: Mapping[str, Any] | None
+    resume: bool
+    command: str | None
 
     def __call__(self, task: OutputTask, file: IO[bytes] | None, tick: Tick) -> WrittenOutputs:
         for url, was in zip(task.urls, task.versions, strict=True):

@@ -105,9 +105,8 @@ class TestProgress:
         assert "" == terminal.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("total", "unit", "label", "done", "line"),
-    [
+def test_the_line_after_ten_seconds():
+    for total, unit, label, done, line in [
         (200, "records", "a.tar", 50, f"a.tar  {'━' * 6}{'╌' * 18}  25%  50 of 200 records  5.0/s  30 s left"),
         (2000, "records", "", 100, f"{'━'}{'╌' * 23}   5%  100 of 2,000 records  10/s  190 s left"),
         (2_000_000, "bytes", "", 1_000_000, f"{'━' * 12}{'╌' * 12}  50%  1.00 MB of 2.00 MB  100 kB/s  10 s left"),
@@ -115,13 +114,11 @@ class TestProgress:
         (2, "shards", "", 0, "0 shards  0.0/s  10 s"),
         (None, "shards", "b", 1234, "b  1,234 shards  123/s  10 s"),
         (0, "bytes", "", 500, "500 B  50 B/s  10 s"),
-    ],
-)
-def test_the_line_after_ten_seconds(total: float | None, unit: str, label: str, done: int, line: str):
-    bar = verb_base.Progress(total, unit, label, clock=lambda: 100.0)
-    bar.done = done
+    ]:
+        bar = verb_base.Progress(total, unit, label, clock=lambda: 100.0)
+        bar.done = done
 
-    assert line == bar.text(110.0)
+        assert line == bar.text(110.0)
 
 
 def test_a_line_is_as_wide_as_the_terminal_at_most(terminal: Terminal, monkeypatch: pytest.MonkeyPatch):

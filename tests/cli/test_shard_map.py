@@ -226,14 +226,14 @@ def test_a_shard_in_memory_is_worked_on_here(folder):
     assert [5] == [tar.records for tar in cat(["memory://mapped/in.tar"], "y-{}.tar", jobs=4).outputs]
 
 
-@pytest.mark.parametrize("verb", [cat, pcat, proc, sort, tsv])
-def test_a_tool_says_all_its_options(verb):
-    own = inspect.signature(verb).parameters
+def test_a_tool_says_all_its_options():
+    for verb in [cat, pcat, proc, sort, tsv]:
+        own = inspect.signature(verb).parameters
 
-    assert ["urls", "output"] == [*own][:2]
-    assert [*own][-5:] == ["engine", "address", "jobs", "resume", "reading"]
-    assert ("local", None, None, False) == tuple(own[name].default for name in ("engine", "address", "jobs", "resume"))
-    assert {inspect.Parameter.KEYWORD_ONLY} == {part.kind for name, part in own.items() if name not in ("urls", "output", "reading")}
+        assert ["urls", "output"] == [*own][:2]
+        assert [*own][-5:] == ["engine", "address", "jobs", "resume", "reading"]
+        assert ("local", None, None, False) == tuple(own[name].default for name in ("engine", "address", "jobs", "resume"))
+        assert {inspect.Parameter.KEYWORD_ONLY} == {part.kind for name, part in own.items() if name not in ("urls", "output", "reading")}
 
 
 def test_a_call_is_bound_as_it_is_written(folder):

@@ -21,9 +21,8 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("hint", "expected"),
-    [
+def test_keywords_become_flags():
+    for hint, expected in [
         ('Choose with duplicates="first" or duplicates="last".', "Choose with --duplicates first or --duplicates last."),
         ("Compare with the source, or read with strict=False.", "Compare with the source, or read with --lenient."),
         ("Use num_workers=1.", "Use --workers 1."),
@@ -31,10 +30,8 @@ OPTIONS = [
         ("unsafe=False does not.", "unsafe=False does not."),
         ("For example rename(image=jpg).", "For example rename(image=jpg)."),
         ("Name the files.", "Name the files."),
-    ],
-)
-def test_keywords_become_flags(hint: str, expected: str):
-    assert expected == in_shell_words(hint, OPTIONS)
+    ]:
+        assert expected == in_shell_words(hint, OPTIONS)
 
 
 def tarviz(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:

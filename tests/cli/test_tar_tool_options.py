@@ -175,9 +175,8 @@ class TestMade:
 TOOL = {"as_json": False, "on_error": "raise", "strict": True, "key_split": "first-dot", "duplicates": "error", "concatenated": False}
 
 
-@pytest.mark.parametrize(
-    ("words", "changed"),
-    [
+def test_the_options_of_a_tool():
+    for words, changed in [
         ([], {}),
         (["a", "b", "-T", "list"], {"urls": ("a", "b"), "files": "list"}),
         (
@@ -192,15 +191,14 @@ TOOL = {"as_json": False, "on_error": "raise", "strict": True, "key_split": "fir
             ["--engine", "ray", "--address", "auto", "--jobs", "0", "--resume"],
             {"engine": "ray", "address": "auto", "jobs": 0, "resume": True},
         ),
-    ],
-)
-def test_the_options_of_a_tool(words: list[str], changed: dict[str, Any]):
-    @verb_base.verb("some", example="some")
-    @inputs_argument
-    @engine_options
-    @tool_options
-    def some(**options: Any) -> dict[str, Any]:
-        return options
+    ]:
 
-    spread = {"engine": "local", "address": None, "jobs": None, "resume": False}
-    assert {**TOOL, "where": "", "keys": "", "urls": (), "files": None, **spread, **changed} == some.main(words, standalone_mode=False)
+        @verb_base.verb("some", example="some")
+        @inputs_argument
+        @engine_options
+        @tool_options
+        def some(**options: Any) -> dict[str, Any]:
+            return options
+
+        spread = {"engine": "local", "address": None, "jobs": None, "resume": False}
+        assert {**TOOL, "where": "", "keys": "", "urls": (), "files": None, **spread, **changed} == some.main(words, standalone_mode=False)

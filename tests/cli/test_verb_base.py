@@ -246,17 +246,14 @@ def test_tags_are_in_force_while_the_verb_runs(monkeypatch: pytest.MonkeyPatch, 
     assert "before" == os.environ["TARVIZ_TAGS"]
 
 
-@pytest.mark.parametrize(
-    ("line", "width", "expected"),
-    [
+def test_a_line_is_folded_between_its_words():
+    for line, width, expected in [
         ("a b c", 8, "a b c"),
         ("aaa bbb", 9, "aaa bbb"),
         ("aaa bbb", 8, "aaa \\\n      bbb"),
         ("a 'b c' d", 8, "a \\\n      'b c' \\\n      d"),
-    ],
-)
-def test_a_line_is_folded_between_its_words(line: str, width: int, expected: str):
-    assert expected == verb_base.folded(line, width)
+    ]:
+        assert expected == verb_base.folded(line, width)
 
 
 def test_columns_are_as_wide_as_their_widest_cell():
@@ -289,23 +286,19 @@ READING = {
 }
 
 
-@pytest.mark.parametrize(
-    ("words", "changed"),
-    [
+def test_the_options_of_reading():
+    for words, changed in [
         ([], {}),
         (["--strict", "--concatenated"], {"strict": True, "concatenated": True}),
         (["--lenient", "--key-split", "last-dot"], {"strict": False, "key_split": "last-dot"}),
         (["--group", "shard", "--duplicates", "last"], {"group": "shard", "duplicates": "last"}),
         (["--where", "cls = 3", "--keys", "list"], {"where": "cls = 3", "keys": "list"}),
-    ],
-)
-def test_the_options_of_reading(words: list[str], changed: dict[str, Any]):
-    assert READING | changed == given(verb_base.reading_options, *words)
+    ]:
+        assert READING | changed == given(verb_base.reading_options, *words)
 
 
-@pytest.mark.parametrize(
-    ("option", "words", "expected"),
-    [
+def test_options_that_verbs_share():
+    for option, words, expected in [
         (verb_base.json_option, ["--json"], {"as_json": True}),
         (verb_base.json_option, [], {"as_json": False}),
         (verb_base.output_option, ["-o", "x"], {"output": "x"}),
@@ -323,10 +316,8 @@ def test_the_options_of_reading(words: list[str], changed: dict[str, Any]):
                 "urls": ("a", "b"),
             },
         ),
-    ],
-)
-def test_options_that_verbs_share(option: Callable[..., Any], words: list[str], expected: dict[str, Any]):
-    assert expected == given(option, *words)
+    ]:
+        assert expected == given(option, *words)
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,10 @@ class TestNumbers:
     def test_commas_stand_between(self):
         assert [1, 2, 4] == NUMBERS.convert("1,2, 4", None, None)
 
-    @pytest.mark.parametrize("text", ["", "a", "1,-2", "1;2", "1.5"])
-    def test_what_is_no_list_of_numbers_is_refused(self, text: str):
-        with pytest.raises(click.BadParameter, match="is not a list of numbers"):
-            NUMBERS.convert(text, None, None)
+    def test_what_is_no_list_of_numbers_is_refused(self):
+        for text in ["", "a", "1,-2", "1;2", "1.5"]:
+            with pytest.raises(click.BadParameter, match="is not a list of numbers"):
+                NUMBERS.convert(text, None, None)
 
 
 def test_outside_a_notebook_the_run_itself_comes_back(shards: str):

@@ -14,6 +14,7 @@ import tarviz
 from tarviz import cli
 from tarviz.commands.cache import Holding, Kept
 from tarviz.model.errors import UsageError
+from tarviz.stores.cache_files import KeptFile
 from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import shard
 
@@ -35,6 +36,13 @@ def kept(tmp_path, monkeypatch):
         tarviz.table("a.tar").tags.add("cls = 1", "good")
         list(tarviz.records(url))
         yield url
+
+
+def test_what_files_are_together():
+    files = [KeptFile(Path("a"), 3, 10.0), KeptFile(Path("b"), 4, 30.0), KeptFile(Path("c"), 5, 20.0)]
+
+    assert Holding("index", Path("x"), 3, 12, 30.0, "a.tar") == Holding.of("index", Path("x"), files, "a.tar")
+    assert Holding("index", Path("x"), 0, 0, None) == Holding.of("index", Path("x"), [])
 
 
 def counted(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from tarviz import cli, samples, stores
 from tarviz.commands.create import create
 from tarviz.commands.objects import objects
 from tarviz.model.errors import StoreError, UsageError
+from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import numbered
-from tests.commands.conftest import LARGE, listed, plain
+from tests.commands.conftest import LARGE, plain
 
 Make = Callable[..., Path]
 
@@ -329,14 +331,15 @@ def test_the_whole_result(plan: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_files_far_away_are_taken_as_they_are(out: Path):
-    with stores.of("memory://far/a.bin").create("memory://far/a.bin") as sink:  # type: ignore[arg-type]
-        sink.write(LARGE)
-    with stores.of("memory://far/p.tsv").create("memory://far/p.tsv") as sink:  # type: ignore[arg-type]
-        sink.write(b"@bin\tcls\nmemory://far/a.bin\t3\n")
-    create("memory://far/p.tsv", out)
+    with stores.of("memory://far/b.bin").create("memory://far/b.bin") as sink:  # type: ignore[arg-type]
+        sink.write(b"small")
+    with FaultServer() as server:
+        rows = [f"{server.put('/a.bin', LARGE)}\t3", "memory://far/b.bin\t4"]
+        create(server.put("/p.tsv", "\n".join(["@bin\tcls", *rows]).encode()), out)
 
-    assert [("000000000", {"bin": LARGE, "cls": b"3"})] == plain(out)
-    assert 2 == len(listed(out))
+    assert [("000000000", {"bin": LARGE, "cls": b"3"}), ("000000001", {"bin": b"small", "cls": b"4"})] == plain(out)
+    with tarfile.open(out) as tar:
+        assert [1_700_000_001, 0] == [member.mtime for member in tar][:2]
 
 
 def test_what_is_left_out_is_counted_as_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -27,9 +27,8 @@ CONTENT = [
 
 
 class TestFirst:
-    @pytest.mark.parametrize(
-        ("options", "key", "payload"),
-        [
+    def test_finds(self, make):
+        for options, key, payload in [
             ({}, "a", b"one"),
             ({"where": "cls == 3"}, "c", b"\0three"),
             ({"where": "cls == 3 and json.w > 300"}, "d", b"four"),
@@ -38,12 +37,10 @@ class TestFirst:
             ({"where": "d"}, "d", b"four"),
             ({"field": "PNG;jpg"}, "a", b"one"),
             ({"select": 'int(_["cls"]) == 3'}, "c", b"\0three"),
-        ],
-    )
-    def test_finds(self, make: Make, options: Any, key: str, payload: bytes):
-        found = first(make(CONTENT), **options)
+        ]:
+            found = first(make(CONTENT), **options)
 
-        assert (key, payload, 0) == (found.key, found.payload, found.exit_code)
+            assert (key, payload, 0) == (found.key, found.payload, found.exit_code)
 
     def test_nothing_is_one(self, make: Make, tmp_path: Path):
         found = first(make(CONTENT), tmp_path / "o", where="cls == 9")

@@ -14,6 +14,7 @@ from tarviz.commands.convert import convert
 from tarviz.commands.create import create
 from tarviz.commands.first import first
 from tarviz.commands.index import index
+from tarviz.commands.join import join
 from tarviz.commands.objects import objects
 from tarviz.commands.pcat import pcat
 from tarviz.commands.proc import proc
@@ -42,6 +43,7 @@ COUNTED = {
     "split": lambda urls, output: split(urls, output, count=4),
     "convert": convert,
     "convert-limited": lambda urls, output: convert(urls, output, max_shard_size="1kB"),
+    "join": lambda urls, output: join(urls, "d/a-0.tar", output),
 }
 
 
@@ -77,7 +79,7 @@ def test_an_output_that_is_an_input_is_refused(folder, verb, name):
 @pytest.mark.parametrize("name", ["d/a-{shard}.tar", "d/a-{}.tar", "./e/a-{shard:01d}.tar", "d/a.tar", "link{}.tar"])
 @pytest.mark.parametrize("verb", COUNTED)
 def test_so_is_one_of_many(folder, verb, name):
-    os.symlink("d/a-3.tar", "link1.tar")
+    os.symlink("d/a-3.tar", "link2.tar")
     if name == "d/a.tar" and verb != "convert-limited":
         name = "d/a-{shard}.tar"
     before = state(folder)

@@ -84,10 +84,10 @@ class TestMix:
         assert 32_000 == result.records
         assert keys(out)[-1].startswith("7/")
 
-    @pytest.mark.parametrize("weights", [[1], [1, 2, 3], [0, 1], [-1, 1], [float("inf"), 1], [float("nan"), 1]])
-    def test_weights_that_are_none(self, make: Make, out: Path, weights: Any):
-        with pytest.raises(UsageError):
-            pcat([make(numbered(1)), make(numbered(1), "b.tar")], out, weights=weights)
+    def test_weights_that_are_none(self, make, out):
+        for weights in [[1], [1, 2, 3], [0, 1], [-1, 1], [float("inf"), 1], [float("nan"), 1]]:
+            with pytest.raises(UsageError):
+                pcat([make(numbered(1)), make(numbered(1), "b.tar")], out, weights=weights)
 
 
 class TestShuffle:
@@ -202,11 +202,11 @@ def test_a_shard_that_cannot_be_begun_is_passed_over_where_that_is_asked(make: M
     assert (5, [str(out.parent / "b.tar")]) == (result.records, [fault.shard for fault in result.report.skipped])
 
 
-@pytest.mark.parametrize(("text", "expected"), [("3,1", (3.0, 1.0)), ("3:1", (3.0, 1.0)), ("0.5", (0.5,)), (None, None)])
-def test_weights_are_written_with_commas_or_colons(text: str | None, expected: Any):
-    option = next(each for each in command.params if each.name == "weights")
+def test_weights_are_written_with_commas_or_colons():
+    for text, expected in [("3,1", (3.0, 1.0)), ("3:1", (3.0, 1.0)), ("0.5", (0.5,)), (None, None)]:
+        option = next(each for each in command.params if each.name == "weights")
 
-    assert expected == option.callback(click.Context(command), option, text)  # type: ignore[misc]
+        assert expected == option.callback(click.Context(command), option, text)  # type: ignore[misc]
 
 
 def test_what_is_no_weight_says_how_to_write_one(capsys: pytest.CaptureFixture[str]):
@@ -214,10 +214,10 @@ def test_what_is_no_weight_says_how_to_write_one(capsys: pytest.CaptureFixture[s
     assert "'a' are not weights; write 3,1." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("count", [0, 1, 5, 6, 7, 12, 20])
-def test_so_many_records_and_no_more(make: Make, out: Path, count: int):
-    content = [record for name in "ab" for record in numbered(6, prefix=name)]
-    result = pcat([make(content[:6]), make(content[6:], "b.tar")], out, count=count)
+def test_so_many_records_and_no_more(make, out):
+    for count in [0, 1, 5, 6, 7, 12, 20]:
+        content = [record for name in "ab" for record in numbered(6, prefix=name)]
+        result = pcat([make(content[:6]), make(content[6:], "b.tar")], out, count=count)
 
-    assert content[:count] == plain(out)
-    assert min(count, 12) == result.records
+        assert content[:count] == plain(out)
+        assert min(count, 12) == result.records

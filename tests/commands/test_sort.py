@@ -251,10 +251,10 @@ class TestMissing:
         with pytest.raises(DataError, match="txt has more than 65536 bytes"):
             sort(make([("a", {"txt": longest + b"x"})]), out, by="txt")
 
-    @pytest.mark.parametrize("value", [b"9223372036854775808", b"1" * 500, b"\xff", b""])
-    def test_what_is_no_int64_is_refused(self, make: Make, out: Path, value: bytes):
-        with pytest.raises(DataError, match="E_SCHEMA"):
-            sort(make([("a", {"cls": value})]), out, by="cls", to="int")
+    def test_what_is_no_int64_is_refused(self, make, out):
+        for value in [b"9223372036854775808", b"1" * 500, b"\xff", b""]:
+            with pytest.raises(DataError, match="E_SCHEMA"):
+                sort(make([("a", {"cls": value})]), out, by="cls", to="int")
 
 
 class TestDamage:
@@ -411,13 +411,13 @@ class TestValues:
         with pytest.raises(DataError, match=f"{match}.*--on-error skip"):
             sort(make([("a", {"cls": value})]), out, by="cls", to="float")
 
-    @pytest.mark.parametrize("length", [255, 256, 257])
-    @pytest.mark.parametrize("last", [b"", b"\0"])
-    def test_texts_of_any_length_are_compared_to_their_end(self, make: Make, out: Path, length: int, last: bytes):
-        texts = [b"x" * length + last, b"x" * length, b"x" * (length - 1), b"y", b""]
-        sort(make([(f"k{at}", {"txt": text}) for at, text in enumerate(texts)]), out, by="txt")
+    def test_texts_of_any_length_are_compared_to_their_end(self, make: Make, out: Path):
+        for length in [255, 256, 257]:
+            for last in [b"", b"\0"]:
+                texts = [b"x" * length + last, b"x" * length, b"x" * (length - 1), b"y", b""]
+                sort(make([(f"k{at}", {"txt": text}) for at, text in enumerate(texts)]), out, by="txt")
 
-        assert sorted(texts) == [fields["txt"] for _, fields in plain(out)]
+                assert sorted(texts) == [fields["txt"] for _, fields in plain(out)]
 
     @pytest.mark.parametrize("wrong", [{"by": "cls"}, {"to": "int"}, {"reverse": True}])
     def test_a_shuffle_has_no_other_order(self, make: Make, out: Path, wrong: Any):

@@ -42,12 +42,12 @@ def test_a_second_archive_is_an_error(url, verb):
         VERBS[verb](url)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_with_lenient_reading_it_is_a_warning(url, verb):
-    report = VERBS[verb](url, strict=False).report
+def test_with_lenient_reading_it_is_a_warning(url):
+    for verb in VERBS:
+        report = VERBS[verb](url, strict=False).report
 
-    assert 1 == report.counts()["W_TRAILING"]
-    assert 4 == report.records
+        assert 1 == report.counts()["W_TRAILING"]
+        assert 4 == report.records
 
 
 @pytest.mark.parametrize("verb", VERBS)

@@ -37,6 +37,15 @@ class TestTsv:
         assert "__key__\tcls\ntrain/n00000000\t0\ntrain/n00000001\t1\ntrain/n00000002\t2\n" == out.read_text()
         assert (3, ("__key__", "cls"), 0) == (result.rows, result.columns, result.exit_code)
 
+    def test_a_terminal_gets_text_that_cannot_steer_it(self, make: Make, monkeypatch: pytest.MonkeyPatch):
+        screen = io.StringIO()
+        monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr("sys.stdout", screen)
+        monkeypatch.setattr(command, "_FLUSH", 10)
+        tsv(make([("a", {"txt": b"\x1b[2J\ty"}), ("b", {"txt": b"\xc3\xa9"})]), fields="txt", format="csv")
+
+        assert "__key__,txt\na,\\x1b[2J\ty\nb,é\n" == screen.getvalue()
+
     def test_columns_are_in_the_order_asked_for(self, make: Make, out: Path):
         tsv(make([("a", {"x": b"1", "png": b"2"}), ("b", {"jpg": b"3"})]), out, fields="pic:jpg;png x __index__ __shard__", key=False)
 
@@ -173,21 +182,21 @@ class TestWhole:
         with pytest.raises(DataError, match=r'record "a".*is not UTF-8.*--on-error skip'):
             tsv(make([("a", {"txt": b"\xff"})]), out, fields="txt", format="parquet")
 
-    @pytest.mark.parametrize("count", [0, 1, 4, 5, 8, 9])
-    def test_parquet_is_written_in_groups(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch, count: int):
-        parquet = pytest.importorskip("pyarrow.parquet")
-        monkeypatch.setattr(table_formats, "_ROWS", 4)
-        tsv(
-            make([(f"k{at}", {"cls": b"%d" % at, "x.json": b"{}", "jpg": b"\xff"}) for at in range(count)]),
-            out,
-            fields="cls x.json jpg",
-            format="parquet",
-        )
+    def test_parquet_is_written_in_groups(self, make, out, monkeypatch):
+        for count in [0, 1, 4, 5, 8, 9]:
+            parquet = pytest.importorskip("pyarrow.parquet")
+            monkeypatch.setattr(table_formats, "_ROWS", 4)
+            tsv(
+                make([(f"k{at}", {"cls": b"%d" % at, "x.json": b"{}", "jpg": b"\xff"}) for at in range(count)]),
+                out,
+                fields="cls x.json jpg",
+                format="parquet",
+            )
 
-        file = parquet.ParquetFile(out)
-        assert -(-count // 4) == file.num_row_groups
-        assert ["string", "int64", "string", "binary"] == [str(kind) for kind in file.schema_arrow.types]
-        assert [(f"k{at}", at, "{}", b"\xff") for at in range(count)] == [tuple(row.values()) for row in file.read().to_pylist()]
+            file = parquet.ParquetFile(out)
+            assert -(-count // 4) == file.num_row_groups
+            assert ["string", "int64", "string", "binary"] == [str(kind) for kind in file.schema_arrow.types]
+            assert [(f"k{at}", at, "{}", b"\xff") for at in range(count)] == [tuple(row.values()) for row in file.read().to_pylist()]
 
     def test_a_header_of_parquet_is_always_there(self, make: Make, out: Path):
         parquet = pytest.importorskip("pyarrow.parquet")

@@ -162,6 +162,13 @@ class TestTexts:
 
         assert [[f"{at:03}", f"{80 + at:03}"] for at in range(10)] == [[each.key for each in group] for group in found.groups]
 
+    def test_four_of_five_shingles_in_common_are_enough(self):
+        pytest.importorskip("datasketch")
+        one = "abcdefghijklmnopqrstuvwxyz0123456789"  # 32 shingles
+
+        assert [(0, 1)] == list(zip(*alike.texts([one, one + "αβγδεζηθ"]), strict=True))
+        assert [] == list(zip(*alike.texts([one, one + "αβγδεζηθι"]), strict=True))
+
     def test_short_texts_are_alike_where_they_are_the_same(self):
         pytest.importorskip("datasketch")
         found = ["猫が好き", "a", "猫が好き", "", "", "!!!", "👍", "été", "A", "e\u0301te\u0301", "犬が好き"]

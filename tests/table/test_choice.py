@@ -63,10 +63,10 @@ def test_a_list_of_keys_reads_back(keys):
         assert keys == choice.listed(file.name)
 
 
-@pytest.mark.parametrize("key", ["two\nlines", "end\r", " ", ""])
-def test_what_is_no_line_is_not_listed(key):
-    with pytest.raises(UsageError, match="is no line of a list of keys"):
-        choice.listing(["a", key])
+def test_what_is_no_line_is_not_listed():
+    for key in ["two\nlines", "end\r", " ", ""]:
+        with pytest.raises(UsageError, match="is no line of a list of keys"):
+            choice.listing(["a", key])
 
 
 def test_a_list_that_another_program_wrote(tmp_path):

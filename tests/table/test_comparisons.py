@@ -84,6 +84,8 @@ NUMBERS = {
     "json.b::int = 1": [0],
     "(cls = 3)::int = 1": [0, 1],
     "round(json.t) = 3": [0, 1],
+    "(json.r + 1)::int = 4": [0, 1],
+    "(json.big + 1)::hugeint = 9007199254740994": [0],
     "repeat(txt, cls) = 'truetruetrue'": [0],
     "year(json.t) = 2020": [3],
 }
@@ -113,6 +115,7 @@ OF_TWO = {
     "cls = json.t": [0, 1],
     "json.r > cls": [],
     "json.r <= cls": [0, 1],
+    "n < json.big": [0, 1],
 }
 CHOICES = {
     "json.t in ('true', 3)": [0, 1, 2],
@@ -154,6 +157,10 @@ LISTS = {
     "len(list_filter(json.l, x -> x = 'a')) = 1": [0],
     "json.k[0] = 'a'": [0],
     "json.k[-1] = 'b'": [0],
+    "json.k[1:1] = ['a']": [0],
+    "array_to_string(json.l, '-') = '1-a'": [0],
+    "array_to_string(txt, '-') is null": [0, 1, 2, 3],
+    "list_reverse(json.k) = ['b', 'a']": [0],
     "as_text(json.k) = '[a, b]'": [0],
 }
 CONDITIONS = TRUTHS | NULLS | NUMBERS | TEXTS | OF_TWO | CHOICES | BRANCHES | LISTS

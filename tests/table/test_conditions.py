@@ -125,12 +125,18 @@ class TestOneRecord:
     def test_is_meant_or_not(self, animals, text, truth):
         assert truth is (0 in fits(text, animals))
 
-    @pytest.mark.parametrize(
-        "text", ["__import__('os')", "cls ==", "(1", "cls = 1; drop view records", "1) UNION (SELECT 1", "x y = 3", "nothing.at.all > 3"]
-    )
-    def test_what_cannot_be_read_is_refused_with_a_hint(self, animals, text):
-        with pytest.raises(UsageError):
-            tarviz.table(animals).rows(text)
+    def test_what_cannot_be_read_is_refused_with_a_hint(self, animals):
+        for text in [
+            "__import__('os')",
+            "cls ==",
+            "(1",
+            "cls = 1; drop view records",
+            "1) UNION (SELECT 1",
+            "x y = 3",
+            "nothing.at.all > 3",
+        ]:
+            with pytest.raises(UsageError):
+                tarviz.table(animals).rows(text)
 
     @pytest.mark.parametrize(
         ("text", "said"),

@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+import tarviz
 from tarviz.model.errors import MissingPackageError
 from tarviz.table import database
 
@@ -42,3 +43,14 @@ def test_what_is_not_installed_is_named(monkeypatch, package):
 
     with pytest.raises(MissingPackageError, match=rf"{package}.*tarviz\[table\]"):
         database.needed()
+
+
+@pytest.mark.parametrize("values", ["1 -2.50 1e2 null", "2.50 9007199254740993 1e30 1", '1e2 "x" [1,2.50] {"a":1.0}'])
+def test_how_records_are_spread_over_shards_changes_no_answer(make, values):
+    content = [(f"k{at}", {"json": f'{{"v": {value}, "n": {at}}}'.encode()}) for at, value in enumerate(values.split())]
+    apart = tarviz.table([make([each], f"{at}.tar") for at, each in enumerate(content)])
+    together = tarviz.table(make(content))
+
+    for query in ("CAST(json AS VARCHAR)", "json.v", "typeof(json)", "json.v > 2, json.v = 2.5"):
+        asked = f"SELECT {query} FROM records ORDER BY key"
+        assert together.sql(asked).fetchall() == apart.sql(asked).fetchall()

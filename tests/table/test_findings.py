@@ -69,11 +69,11 @@ class TestDuplicates:
     def test_flat_pictures_say_too_little(self):
         assert 0 == len(links(np.zeros(1000, np.uint64), np.zeros(1000))[0])
 
-    @pytest.mark.parametrize(("bits", "says"), [(5, False), (6, True), (58, True), (59, False)])
-    def test_a_hash_with_few_edges_says_too_little(self, bits, says):
-        one, other = links(np.full(2, (1 << bits) - 1, np.uint64), np.zeros(2))
+    def test_a_hash_with_few_edges_says_too_little(self):
+        for bits, says in [(5, False), (6, True), (58, True), (59, False)]:
+            one, other = links(np.full(2, (1 << bits) - 1, np.uint64), np.zeros(2))
 
-        assert (([0], [1]) if says else ([], [])) == (one.tolist(), other.tolist())
+            assert (([0], [1]) if says else ([], [])) == (one.tolist(), other.tolist())
 
     @pytest.mark.parametrize(("light", "alike"), [(8.0, True), (8.01, False)])
     def test_near_hashes_are_of_one_picture_where_it_is_as_bright(self, light, alike):

@@ -38,6 +38,16 @@ def test_the_matrix_is_printed(path):
     ]
 
 
+@pytest.mark.parametrize(("label", "count", "width"), [("a long one", 1, 10), ("b", 12_345_678, 8)])
+def test_the_columns_are_as_wide_as_their_longest_word(path, label, count, width):
+    lines = str(labels.Confusion(tarviz.table(path), "cls", "cls", [label, "c"], [[0, count], [3, 4]])).splitlines()[:3]
+
+    assert [["", label, "c"], [label, "0", str(count)], ["c", "3", "4"]] == [
+        [line[at : at + width].strip() for at in range(0, len(line), width + 1)] for line in lines
+    ]
+    assert {3 * width + 2} == {*map(len, lines)}
+
+
 def test_a_cell_is_a_condition_and_the_surest_mistakes_come_first(path):
     table = tarviz.table(path)
     found = confusion(table)

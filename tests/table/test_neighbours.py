@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 import tarviz
-from tarviz.model.errors import TarvizWarning, UsageError
+from tarviz.model.errors import LimitError, TarvizWarning, UsageError
+from tarviz.table import neighbours
 
 VECTORS = np.random.default_rng(0).normal(size=(60, 16)).astype(np.float32)
 
@@ -77,6 +78,16 @@ def test_vectors_of_any_length_are_compared(make):
     table = tarviz.table(make([(f"{at:02}", {"npy": npy(vector)}) for at, vector in enumerate(scaled)]))
 
     assert nearest(1, 9)[0] == table.similar("01", count=9).n.tolist()
+
+
+def test_vectors_that_do_not_fit_into_memory_are_refused(make, monkeypatch):
+    table = tarviz.table(make([(f"{at:02}", {"npy": npy(vector)}) for at, vector in enumerate(VECTORS)]))
+    monkeypatch.setattr(neighbours, "memory_limit", lambda: VECTORS.nbytes)
+
+    with pytest.raises(LimitError, match="vectors of 60 records do not fit"):
+        table.similar("00")
+    monkeypatch.setattr(neighbours, "memory_limit", lambda: 1 << 20)
+    assert 3 == len(table.similar("00", count=3))
 
 
 @pytest.mark.parametrize("wrong", [{"count": -1}, {"count": "3"}, {"count": 2.5}, {"by": 5}, {"by": "nosuch"}, {"key": None}, {"key": 5}])

@@ -18,9 +18,8 @@ def table(make) -> tarviz.Table:
     return tarviz.table(make(RECORDS))
 
 
-@pytest.mark.parametrize(
-    ("where", "fits"),
-    [
+def test_a_path_of_a_condition_counts_from_0(table):
+    for where, fits in [
         ("json.l[0] = 5", [0]),
         ("json.l[1] = 8", [1]),
         ("json.l[-1] = 6", [0]),
@@ -34,10 +33,8 @@ def table(make) -> tarviz.Table:
         ("json.two[-1] = 'x'", [0]),
         ("json.two.p = 9", [1]),
         ("index = 1", [1]),
-    ],
-)
-def test_a_path_of_a_condition_counts_from_0(table, where, fits):
-    assert fits == table.rows(where).n.tolist()
+    ]:
+        assert fits == table.rows(where).n.tolist()
 
 
 def test_a_path_of_a_query_counts_from_1_and_an_item_may_be_said_by_a_column(table):
@@ -46,9 +43,8 @@ def test_a_path_of_a_query_counts_from_1_and_an_item_may_be_said_by_a_column(tab
     assert [(5, None, 6, None, None, "1", 1), (7, None, 8, 7, 5, None, None)] == table.sql(query).fetchall()
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
+def test_a_path_that_no_record_has_is_named(table):
+    for where, said in [
         ("json.nope = 1", r"no column json\.nope\."),
         ("json.s.nope = 1", r"no column json\.s\.nope\."),
         ("json.s.In.deep.er = 1", r"no column json\.s\.In\.deep\.er\."),
@@ -57,11 +53,9 @@ def test_a_path_of_a_query_counts_from_1_and_an_item_may_be_said_by_a_column(tab
         ("json.two[0].q = 1", r"no column json\.two\[\]\.q\."),
         ("json.l.nope = 1", r"no column json\.l\.nope\."),
         ("json.nope.nor.this = 1", r"no column json\.nope\.nor\.this\."),
-    ],
-)
-def test_a_path_that_no_record_has_is_named(table, where, said):
-    with pytest.raises(UsageError, match=said):
-        table.rows(where)
+    ]:
+        with pytest.raises(UsageError, match=said):
+            table.rows(where)
 
 
 def test_items_of_json_that_has_no_names_are_asked_for_without_an_error(make):

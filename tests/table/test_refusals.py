@@ -12,8 +12,10 @@ import pytest
 
 import tarviz
 from tarviz.cli import main
-from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
+from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.read.stream import ReadReport, blocks
+from tarviz.table.interrupts import stopped
+from tarviz.table.refusals import translated
 from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
 from tarviz.widgets.browse.controller import Browser
@@ -225,3 +227,79 @@ def test_a_form_of_an_answer_whose_package_is_missing_says_how_to_install_it(pat
 def test_a_condition_that_is_no_truth_fits_nothing(path):
     assert [] == tarviz.table(path).rows("txt || ' '").n.tolist()
     assert [0] == tarviz.table(path).rows("cls || ''").n.tolist()[:1]
+
+
+CAST = "Cast a side: …::DOUBLE, …::VARCHAR."
+ONE = "Cast one of them: …::VARCHAR."
+HOLDS = "A list or an object is asked by what it holds: json.list[0], json.meta.name."
+THERE = "Ask FROM records, or objects; marks are in tags."
+OURS = [  # asked of DuckDB itself: what is said instead, and what the hint begins with
+    ("select txt - j from t", "- cannot be used with a text, JSON.", "Of a value of two kinds ask the path itself"),
+    ("select lower(j, 1) from t", "lower cannot be used with JSON, a number.", "Of a value of two kinds"),
+    ("select txt + s from t", "+ cannot be used with a text, an object.", CAST),
+    ("select txt ~~ s from t", "LIKE cannot be used with a text, an object.", CAST),
+    ("select lower(s) from t", "lower() cannot be called with an object.", "Write lower(string VARCHAR)."),
+    (
+        "select substr(1)",
+        "substr() cannot be called with a number.",
+        "Write substr(string VARCHAR, start BIGINT, length BIGINT) or substr(string VARCHAR, start BIGINT).",
+    ),
+    ("select m(1, 2)", "m() cannot be called so.", "Write m(x)."),
+    ("select key, count(*) from t", "key is of one record and stands beside what is of many.", "Write GROUP BY key, or any_value(key)."),
+    ("select key::int from t", "'a' is no INTEGER.", "try_cast(… AS INTEGER) is null there."),
+    ("select txt::date from t", "'x' is no date.", "try_cast(… AS date) is null there."),
+    ("select s::int from t", "an object does not become a number.", HOLDS),
+    ("select case when s then 1 end from t", "an object does not become true or false.", HOLDS),
+    ("select [key, s] from t", "a text and an object do not go together.", ONE),
+    ("select s between 1 and 2 from t", "an object and a number do not go together.", ONE),
+    ("select nope from t", "there is no column nope.", "Nearest: it."),
+    ("select s.nope from t", "there is no column nope.", "Nearest: it."),
+    ("select t.nope.x from t", "there is no column nope.", "Nearest: it."),
+    ("select * from nope", "there is no table nope.", THERE),
+    ("select n < 1 from t where nope.x", "there is no table nope.", THERE),
+    ("select nope(1)", "there is no function nope().", "Nearest: now()."),
+    ("select txt <+> 1 from t", "there is no operator <+>.", ""),
+    ("select 1::nope", "there is no type nope.", "Types are BIGINT, "),
+    ("select strptime('a', '%Q')", "%Q is not known.", ""),
+    ("select key from t a, t b", "key is in two of the tables.", "Write of which: a.key, after FROM records a."),
+    ("select n * 9223372036854775807 * 99 from t", "a number is out of range there.", "Count in …::DOUBLE."),
+    ("select 1 where 1 = (select key from t)", "a subquery here gives one row, and this gives more.", "Write IN (SELECT …), or LIMIT 1."),
+    ("select 1 = (select key, n from t)", "a subquery here gives one column, and this gives 2.", "Name one after SELECT."),
+    ("select regexp_matches(txt, '(') from t", "( is no regular expression: missing ).", ""),
+    (
+        "select * from t where count(*) > 1",
+        "a record is chosen and placed by itself, and a count, a sum or a maximum is of many.",
+        "Write SELECT",
+    ),
+    ("select unnest(1)", "a list is needed there, and this is none.", "Put one value in brackets: [json.v]."),
+    ("select $1", "a query has no parameters.", "Write the value itself in its place."),
+]
+
+
+def test_what_duckdb_says_is_said_in_our_words():
+    import duckdb
+
+    base, found = duckdb.connect(), []
+    base.execute("create table t as select 'a' as key, 'x' as txt, 1::bigint as n, {'x': 1} as s, '1'::json as j")
+    base.execute("insert into t from t")
+    base.execute("create macro m(x) as x")
+    for query, _, hint in OURS:
+        with pytest.raises(duckdb.Error) as error:
+            base.execute(query).fetchall()
+        ours = translated(error.value, lambda name: f"Nearest: {'it' if name == 'nope' else name}.")
+        found.append((query, ours.message, (ours.hint or "")[: len(hint)] if hint else ours.hint or ""))
+
+    assert OURS == found
+
+
+def test_memory_time_and_depth_are_limits_and_a_name_that_is_no_column_is_answered():
+    import duckdb
+
+    near = {"a.b": "Nearest: a.c."}
+
+    assert isinstance(translated(duckdb.OutOfMemoryException("x")), LimitError)
+    assert "nested too deep" in str(translated(RecursionError()))
+    assert stopped().message == translated(duckdb.InterruptException("x")).message
+    assert "no column a.b. Hint: Nearest: a.c." in str(translated(duckdb.BinderException("x"), near.get, ["tag", "a.b"]))
+    assert "no column" not in str(translated(duckdb.BinderException("x"), near.get, ["objects.label"]))
+    assert "no column" not in str(translated(duckdb.ConversionException("x"), near.get, ["a.b"]))

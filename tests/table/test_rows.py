@@ -18,12 +18,12 @@ def test_rows_of_one_shard_are_ascending_whatever_the_order_they_were_chosen_in(
     assert "pw" not in repr(rows)
 
 
-@pytest.mark.parametrize("count", [None, 0, 1, np.int64(7)])
-def test_a_number_of_records_is_one(count):
-    assert count is checked_count(count)
+def test_a_number_of_records_is_one():
+    for count in [None, 0, 1, np.int64(7)]:
+        assert count is checked_count(count)
 
 
-@pytest.mark.parametrize("count", [-1, 1.0, "3", np.float32(2), np.int64(-1)])
-def test_what_is_none_is_refused(count):
-    with pytest.raises(UsageError, match="is no number of records"):
-        checked_count(count)
+def test_what_is_none_is_refused():
+    for count in [-1, 1.0, "3", np.float32(2), np.int64(-1)]:
+        with pytest.raises(UsageError, match="is no number of records"):
+            checked_count(count)

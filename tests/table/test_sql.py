@@ -21,9 +21,8 @@ def table(make) -> tarviz.Table:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("where", "keys"),
-    [
+def test_forms_mean_the_same_in_a_condition_and_in_a_query(table):
+    for where, keys in [
         ("has:json", ["Cat/a", "b"]),
         ("has(seg.png) and has:'txt'", ["Cat/a"]),
         ("has:nothing", []),
@@ -42,11 +41,9 @@ def table(make) -> tarviz.Table:
         ("txt.upper() = 'A BOAT'", ["Cat/a"]),
         ("json.order = 1", ["Cat/a"]),
         ("records.json.w = 2", ["Cat/a"]),
-    ],
-)
-def test_forms_mean_the_same_in_a_condition_and_in_a_query(table, where, keys):
-    assert keys == [key for (key,) in table.sql(f"SELECT key FROM records WHERE {where} ORDER BY n").fetchall()]
-    assert keys == [["Cat/a", "b", "c"][n] for n in table.rows(where).n]
+    ]:
+        assert keys == [key for (key,) in table.sql(f"SELECT key FROM records WHERE {where} ORDER BY n").fetchall()]
+        assert keys == [["Cat/a", "b", "c"][n] for n in table.rows(where).n]
 
 
 def test_of_tags_a_stream_knows_that_json_is_bad(make):
@@ -70,19 +67,16 @@ def test_length_is_limited(table):
         table.rows(where.ljust(sql.MAX_LENGTH + 1, "x"))
 
 
-@pytest.mark.parametrize(
-    ("where", "said"),
-    [
+def test_a_function_that_is_none_is_answered_with_the_nearest(table):
+    for where, said in [
         ("lowerr(txt) = 'x'", r"no function lowerr\(\)\. Hint: Nearest: lower\(\)"),
         ("qqqqqqqq(txt) = 'x'", r"no function qqqqqqqq\(\)"),
         ("txt <+> 'x'", r"no operator <\+>"),
         ("has(txt, json)", r"no function has\(\)"),
-    ],
-)
-def test_a_function_that_is_none_is_answered_with_the_nearest(table, where, said):
-    with pytest.raises(UsageError, match=said) as error:
-        table.rows(where)
-    assert "E_QUERY" == error.value.code
+    ]:
+        with pytest.raises(UsageError, match=said) as error:
+            table.rows(where)
+        assert "E_QUERY" == error.value.code
 
 
 def test_a_query_of_one_statement_that_selects(table):

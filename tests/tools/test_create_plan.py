@@ -83,9 +83,8 @@ class TestPlan:
         with pytest.raises(UsageError, match="a file of this one"):
             create("memory://c/plan.tsv", out)
 
-    @pytest.mark.parametrize(
-        ("text", "message"),
-        [
+    def test_a_plan_that_cannot_be_followed_writes_nothing(self, plan, out, tmp_path, monkeypatch):
+        for text, message in [
             ("", "plan is empty"),
             ("cls\tcls\n1\t2\n", "twice"),
             ("cls\t@cls\n1\t2\n", "twice"),
@@ -99,17 +98,13 @@ class TestPlan:
             ("__key__\tcls\na\t1\nb\t1\na\t2\n", "line 4: the key 'a' appeared before"),
             ("__key__\t@jpg\na\tno.jpg\n", "line 2: there is no file 'no.jpg'"),
             ("__key__\t@jpg\na\tlarge.bin\nb\tno.jpg\n", "line 3: there is no file"),
-        ],
-    )
-    def test_a_plan_that_cannot_be_followed_writes_nothing(
-        self, plan: Any, out: Path, tmp_path: Path, text: str, message: str, monkeypatch: Any
-    ):
-        place = plan(text)
-        monkeypatch.chdir(tmp_path)
+        ]:
+            place = plan(text)
+            monkeypatch.chdir(tmp_path)
 
-        with pytest.raises(UsageError, match=message):
-            create(place, out)
-        assert not out.exists()
+            with pytest.raises(UsageError, match=message):
+                create(place, out)
+            assert not out.exists()
 
     @pytest.mark.parametrize(
         ("name", "text", "mark"),
@@ -174,9 +169,8 @@ class TestParquet:
 
 
 class TestTitles:
-    @pytest.mark.parametrize(
-        ("text", "fields", "said"),
-        [
+    def test_a_header_that_names_no_fields_is_refused(self, tmp_path):
+        for text, fields, said in [
             ("", {}, "the plan is empty"),
             ("\t\n", {}, "the plan is empty"),
             ("a\ta\n", {}, "names no field, or one twice"),
@@ -188,18 +182,16 @@ class TestTitles:
             ("a\tb\n", {"a": "cls", "b": "cls"}, "or one twice"),
             ("a\tb\n1\n", {}, "line 2 of the plan has 1 cell, the header 2"),
             ("__key__\tb\n\t1\n", {}, "line 2 of the plan has no key"),
-        ],
-    )
-    def test_a_header_that_names_no_fields_is_refused(self, tmp_path: Path, text: str, fields: dict[str, str], said: str):
-        (tmp_path / "plan.tsv").write_text(text)
+        ]:
+            (tmp_path / "plan.tsv").write_text(text)
 
-        with pytest.raises(UsageError, match=said):
-            planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
+            with pytest.raises(UsageError, match=said):
+                planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
 
-    @pytest.mark.parametrize("name", ["p.xlsx", "p.XLS", "p.json", "p.jsonl"])
-    def test_what_is_no_table_is_refused_by_its_name(self, name: str):
-        with pytest.raises(UsageError, match="a plan is a table in CSV, TSV or Parquet"):
-            planned(name, None, "{n}", "", {}, check=True)
+    def test_what_is_no_table_is_refused_by_its_name(self):
+        for name in ["p.xlsx", "p.XLS", "p.json", "p.jsonl"]:
+            with pytest.raises(UsageError, match="a plan is a table in CSV, TSV or Parquet"):
+                planned(name, None, "{n}", "", {}, check=True)
 
     def test_the_whole_of_a_plan(self, tmp_path: Path):
         (tmp_path / "plan.csv").write_text("file, label ,\na.jpg,dog,1\n,cat,2\n\nc.jpg,,3\n")

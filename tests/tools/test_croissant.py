@@ -19,19 +19,16 @@ def test_a_shard_is_named_with_its_size_and_its_sum(tmp_path: Path):
     assert ShardFile("in/a.tar", 1_280_000, hashlib.sha256(data).hexdigest()) == ShardFile.of(URL(str(tmp_path / "a.tar")), "in/a.tar")
 
 
-@pytest.mark.parametrize(
-    ("ext", "kind"),
-    [
+def test_the_kind_of_a_field():
+    for ext, kind in [
         ("jpg", "sc:ImageObject"),
         ("wav", "sc:AudioObject"),
         ("mp4", "sc:VideoObject"),
         ("cls", "sc:Integer"),
         ("json", "sc:Text"),
         ("bin", "sc:Text"),
-    ],
-)
-def test_the_kind_of_a_field(ext: str, kind: str):
-    assert kind == type_of(ext) == type_of(f"seg.{ext}")
+    ]:
+        assert kind == type_of(ext) == type_of(f"seg.{ext}")
 
 
 def record_set(ext: str, kind: str, regex: str) -> dict[str, object]:

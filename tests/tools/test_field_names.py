@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tarviz.formats.records import split_name
 from tarviz.tools.field_names import named
 
@@ -41,9 +39,8 @@ APART = "kinds of names stay fields of their own, as records have several"
 DOTS = "1 files had dots in their stems, which are _ in keys"
 
 
-@pytest.mark.parametrize(
-    ("paths", "expected", "notes"),
-    [
+def test_what_is_made_of_names_and_what_is_said_of_it():
+    for paths, expected, notes in [
         (["a.jpg", "b.JPG"], {"a": ["jpg"], "b": ["jpg"]}, []),
         (
             ["a.jpg", "b.png", "c.JPEG", "d.jpg"],
@@ -74,11 +71,9 @@ DOTS = "1 files had dots in their stems, which are _ in keys"
             [f"{DOTS}: a.1.jpg is a_1_2"],
         ),
         (["a..jpg", "b.jpg"], {"a_": ["jpg"], "b": ["jpg"]}, [f"{DOTS}: a..jpg is a_"]),
-    ],
-)
-def test_what_is_made_of_names_and_what_is_said_of_it(paths: list[str], expected: dict[str, list[str]], notes: list[str]):
-    cut = [(*split_name(path.encode()), path) for path in paths]  # type: ignore[misc]
-    made = named([(key.decode(), ext, path) for key, ext, path in cut])
+    ]:
+        cut = [(*split_name(path.encode()), path) for path in paths]  # type: ignore[misc]
+        made = named([(key.decode(), ext, path) for key, ext, path in cut])
 
-    assert expected == {key: [ext for ext, _ in files] for key, files in made.records.items()}
-    assert notes == made.notes
+        assert expected == {key: [ext for ext, _ in files] for key, files in made.records.items()}
+        assert notes == made.notes

@@ -55,14 +55,16 @@ def duckdb() -> None:
 
 @pytest.mark.usefixtures("duckdb")
 class TestTables:
-    @pytest.mark.parametrize("form", ["csv", "csv.gz", "tsv", "jsonl", "parquet"])
-    def test_columns_become_json_of_their_types(self, make: Make, tmp_path: Path, out: Path, form: str):
-        result = join(make(numbered(10)), written(tmp_path, form), out, on="filename")
+    def test_columns_become_json_of_their_types(self, make, tmp_path, out):
+        for form in ["csv", "csv.gz", "tsv", "jsonl", "parquet"]:
+            result = join(make(numbered(10)), written(tmp_path, form), out, on="filename")
 
-        found = [fields.get("json") for _, fields in plain(out)]
-        assert [{name: row[name] for name in row if name != "filename"} for row in ROWS] == [json.loads(text) for text in found[:8] if text]
-        assert [None, None] == found[8:]
-        assert (8, 2, 0) == (result.found, result.alone, result.unused)
+            found = [fields.get("json") for _, fields in plain(out)]
+            assert [{name: row[name] for name in row if name != "filename"} for row in ROWS] == [
+                json.loads(text) for text in found[:8] if text
+            ]
+            assert [None, None] == found[8:]
+            assert (8, 2, 0) == (result.found, result.alone, result.unused)
 
     @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
     def test_columns_become_fields_of_their_own(self, make: Make, tmp_path: Path, out: Path, form: str):
@@ -191,9 +193,8 @@ class TestTables:
 
         assert 1 == join(make([("a.b", {"cls": b""})]), tmp_path / "l.csv", out, key_split="last-dot").found
 
-    @pytest.mark.parametrize(
-        ("text", "message", "options"),
-        [
+    def test_what_cannot_be_joined_says_why_and_writes_nothing(self, make, tmp_path, out):
+        for text, message, options in [
             ("id,w\na,1\n", "no column 'key'; it has id, w", {}),
             ("key,w\na,1\n", "no column 'x'", {"fields": {"x": "cls"}}),
             ("key,w\na,1\n", "no column 'x'", {"on": "x"}),
@@ -206,16 +207,12 @@ class TestTables:
             ("k\0e\0y\0", "UTF-16.*iconv", {}),
             ("", "no columns", {}),
             ("key,w\na,1\n", "how", {"how": "outer"}),
-        ],
-    )
-    def test_what_cannot_be_joined_says_why_and_writes_nothing(
-        self, make: Make, tmp_path: Path, out: Path, text: str, message: str, options: Any
-    ):
-        (tmp_path / "l.csv").write_bytes(text.encode())
+        ]:
+            (tmp_path / "l.csv").write_bytes(text.encode())
 
-        with pytest.raises(UsageError, match=message):
-            join(make(numbered(1)), tmp_path / "l.csv", out, **options)
-        assert not out.exists()
+            with pytest.raises(UsageError, match=message):
+                join(make(numbered(1)), tmp_path / "l.csv", out, **options)
+            assert not out.exists()
 
     def test_one_table_at_a_time_and_on_is_for_tables(self, make: Make, tmp_path: Path, out: Path):
         (tmp_path / "l.csv").write_text("key,w\na,1\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -34,16 +33,16 @@ def test_shares_are_of_their_sum(scale: float):
     assert Parts.of({"a": 0.75, "b": 0.25}) == Parts.of({"a": 0.75 * scale, "b": 0.25 * scale})
 
 
-@pytest.mark.parametrize("ratio", ["", "a", "a=x", "a=0", "a=-1,b=2", "a=inf", "a=nan", {"a": None}, {"a": 0.0}])
-def test_what_is_no_ratio_is_refused(ratio: Any):
-    with pytest.raises(UsageError, match="is no ratio"):
-        Parts.of(ratio)
+def test_what_is_no_ratio_is_refused():
+    for ratio in ["", "a", "a=x", "a=0", "a=-1,b=2", "a=inf", "a=nan", {"a": None}, {"a": 0.0}]:
+        with pytest.raises(UsageError, match="is no ratio"):
+            Parts.of(ratio)
 
 
-@pytest.mark.parametrize("ratio", ["a=1,a=2", "=1", "a=1, =2", "a/b=1", "a\\b=1", {"{a}": 1}])
-def test_parts_have_names_of_their_own_that_can_be_names_of_files(ratio: Any):
-    with pytest.raises(UsageError, match="need names of their own, without slashes and braces"):
-        Parts.of(ratio)
+def test_parts_have_names_of_their_own_that_can_be_names_of_files():
+    for ratio in ["a=1,a=2", "=1", "a=1, =2", "a/b=1", "a\\b=1", {"{a}": 1}]:
+        with pytest.raises(UsageError, match="need names of their own, without slashes and braces"):
+            Parts.of(ratio)
 
 
 def test_a_part_begins_where_the_shares_before_it_end():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tarviz.model.errors import DataError, UsageError
@@ -11,9 +9,8 @@ from tarviz.tools.record_files import Collecting, check_names
 
 
 class TestPlace:
-    @pytest.mark.parametrize(
-        ("name", "expected"),
-        [
+    def test_a_field_has_the_base_name_and_an_extension(self):
+        for name, expected in [
             ("sample.jpg", (b"", "jpg")),
             ("sample-1.seg.png", (b"-1", "seg.png")),
             ("sample_\udce9.txt", (b"_\xe9", "txt")),
@@ -22,63 +19,60 @@ class TestPlace:
             ("sample.", None),
             ("note.txt", None),
             (".jpg", None),
-        ],
-    )
-    def test_a_field_has_the_base_name_and_an_extension(self, name: str, expected: Any):
-        assert expected == Collecting().place(name)
+        ]:
+            assert expected == Collecting().place(name)
 
-    @pytest.mark.parametrize(
-        ("name", "expected"),
-        [("note.txt", (b"_note", "txt")), ("sample.jpg", (b"", "jpg")), ("sample2.jpg", (b"_2", "jpg")), (".jpg", None)],
-    )
-    def test_with_others_any_stem_will_do_behind_the_separator(self, name: str, expected: Any):
-        assert expected == Collecting(others=True, separator="_").place(name)
+    def test_with_others_any_stem_will_do_behind_the_separator(self):
+        for name, expected in [
+            ("note.txt", (b"_note", "txt")),
+            ("sample.jpg", (b"", "jpg")),
+            ("sample2.jpg", (b"_2", "jpg")),
+            (".jpg", None),
+        ]:
+            assert expected == Collecting(others=True, separator="_").place(name)
 
     def test_another_base(self):
         assert [(b"", "a"), None] == [Collecting(base="page").place(name) for name in ("page.a", "sample.a")]
 
 
 class TestPatterns:
-    @pytest.mark.parametrize(
-        ("include", "exclude", "expected"),
-        [
+    def test_say_which_files_are_written(self):
+        for include, exclude, expected in [
             (None, None, ["a.jpg", "a.tmp", "b.jpg"]),
             (r"\.jpg$", None, ["a.jpg", "b.jpg"]),
             (None, "^a", ["b.jpg"]),
             (r"\.jpg$", "^b", ["a.jpg"]),
             ("", "tmp", ["a.jpg", "b.jpg"]),
-        ],
-    )
-    def test_say_which_files_are_written(self, include: str | None, exclude: str | None, expected: list[str]):
-        found = Collecting(include=include, exclude=exclude)
+        ]:
+            found = Collecting(include=include, exclude=exclude)
 
-        assert expected == [name for name in ("a.jpg", "a.tmp", "b.jpg") if found.wanted(name)]
+            assert expected == [name for name in ("a.jpg", "a.tmp", "b.jpg") if found.wanted(name)]
 
-    @pytest.mark.parametrize("wrong", [{"include": "("}, {"exclude": "a{2,1}"}, {"log": "a/b"}, {"log": ""}, {"base": "a.b"}])
-    def test_what_cannot_be_is_said_at_once(self, wrong: Any):
-        with pytest.raises(UsageError):
-            Collecting(**wrong)
+    def test_what_cannot_be_is_said_at_once(self):
+        for wrong in [{"include": "("}, {"exclude": "a{2,1}"}, {"log": "a/b"}, {"log": ""}, {"base": "a.b"}]:
+            with pytest.raises(UsageError):
+                Collecting(**wrong)
 
 
 class TestNames:
-    @pytest.mark.parametrize("ext", ["jpg", "seg.png", "a-b_c+d@e=f%g~h#i,j^k", "é" * 100, "x" * 200])
-    def test_an_extension_that_is_a_file_name(self, ext: str):
-        check_names(b"a", ["cls", ext], any_key=False)
+    def test_an_extension_that_is_a_file_name(self):
+        for ext in ["jpg", "seg.png", "a-b_c+d@e=f%g~h#i,j^k", "é" * 100, "x" * 200]:
+            check_names(b"a", ["cls", ext], any_key=False)
 
-    @pytest.mark.parametrize("ext", ["", "a b", "a/b", "a$", "x" * 201, "é" * 101])
-    def test_an_extension_that_is_none(self, ext: str):
-        with pytest.raises(DataError, match="is not a safe file name"):
-            check_names(b"a", ["cls", ext], any_key=True)
+    def test_an_extension_that_is_none(self):
+        for ext in ["", "a b", "a/b", "a$", "x" * 201, "é" * 101]:
+            with pytest.raises(DataError, match="is not a safe file name"):
+                check_names(b"a", ["cls", ext], any_key=True)
 
-    @pytest.mark.parametrize("key", [b"a/b", b"a..b/c", b"~a/b", b"1:x", b"ab:c", b"a/~", b"a/C:x"])
-    def test_a_key_that_stays_in_its_folder(self, key: bytes):
-        check_names(key, ["jpg"], any_key=False)
-
-    @pytest.mark.parametrize("key", [b"/a", b"~/a", b"..", b"a/../b", b"a\\b", b"c:a", b"Z:/a"])
-    def test_a_key_that_leads_out_runs_where_that_is_wished(self, key: bytes):
-        with pytest.raises(DataError, match="lead out of a folder"):
+    def test_a_key_that_stays_in_its_folder(self):
+        for key in [b"a/b", b"a..b/c", b"~a/b", b"1:x", b"ab:c", b"a/~", b"a/C:x"]:
             check_names(key, ["jpg"], any_key=False)
-        check_names(key, ["jpg"], any_key=True)
+
+    def test_a_key_that_leads_out_runs_where_that_is_wished(self):
+        for key in [b"/a", b"~/a", b"..", b"a/../b", b"a\\b", b"c:a", b"Z:/a"]:
+            with pytest.raises(DataError, match="lead out of a folder"):
+                check_names(key, ["jpg"], any_key=False)
+            check_names(key, ["jpg"], any_key=True)
 
     def test_no_environment_holds_a_nul(self):
         with pytest.raises(DataError, match="holds a NUL"):

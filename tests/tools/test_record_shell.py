@@ -166,17 +166,17 @@ class TestFolder:
             proc(make(numbered(2)), out, command='rm -r "$PWD"')
         assert not out.exists()
 
-    @pytest.mark.parametrize("case", ["S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08"])
-    def test_a_key_that_leads_out_is_refused(self, out: Path, case: str):
-        path = next(TARS.glob(f"{case}-*.tar"))
-        if case == "S05":  # its key begins with a dot: no record
-            assert 1 == proc(path, out, command="true").exit_code
-            return
+    def test_a_key_that_leads_out_is_refused(self, out):
+        for case in ["S01", "S02", "S03", "S04", "S05", "S06", "S07", "S08"]:
+            path = next(TARS.glob(f"{case}-*.tar"))
+            if case == "S05":  # its key begins with a dot: no record
+                assert 1 == proc(path, out, command="true").exit_code
+                return
 
-        with pytest.raises(DataError, match="E_HEADER" if case == "S08" else "E_UNSAFE_NAME"):  # a NUL: no name two readers agree on
-            proc(path, out, command="true")
-        result = proc(path, out, command="true", on_error="skip")
-        assert (1, 1) == (result.exit_code, len(result.report.skipped))
+            with pytest.raises(DataError, match="E_HEADER" if case == "S08" else "E_UNSAFE_NAME"):  # a NUL: no name two readers agree on
+                proc(path, out, command="true")
+            result = proc(path, out, command="true", on_error="skip")
+            assert (1, 1) == (result.exit_code, len(result.report.skipped))
 
     def test_a_key_that_is_no_utf_8_is_byte_exact(self, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("LC_ALL", "C.UTF-8")  # bash's `read` takes the end of such a key for a part of a character
@@ -200,15 +200,15 @@ class TestFolder:
         assert all(key == fields["key"].decode("utf-8", "surrogateescape") for key, fields in plain(out))
         assert sorted([*before, "out.tar"]) == sorted(os.listdir(tmp_path))
 
-    @pytest.mark.parametrize("ext", ["a b", "a;b", "a$b", "a\nb", "a*", "a'b", 'a"b', "a`b", "a|b", "a\\b", "x" * 201])
-    def test_an_extension_that_is_no_file_name_is_refused(self, make: Make, out: Path, ext: str):
-        with pytest.raises(DataError, match="E_UNSAFE_NAME"):
-            proc(make([("a", {ext: b""})], format=tarfile.GNU_FORMAT), out, command="true")
+    def test_an_extension_that_is_no_file_name_is_refused(self, make, out):
+        for ext in ["a b", "a;b", "a$b", "a\nb", "a*", "a'b", 'a"b', "a`b", "a|b", "a\\b", "x" * 201]:
+            with pytest.raises(DataError, match="E_UNSAFE_NAME"):
+                proc(make([("a", {ext: b""})], format=tarfile.GNU_FORMAT), out, command="true")
 
-    @pytest.mark.parametrize("base", ["", "a/b", "../x", ".x", "a.b", "-x"])
-    def test_a_base_that_is_none(self, make: Make, out: Path, base: str):
-        with pytest.raises(UsageError):
-            proc(make(numbered(1)), out, command="true", base=base)
+    def test_a_base_that_is_none(self, make, out):
+        for base in ["", "a/b", "../x", ".x", "a.b", "-x"]:
+            with pytest.raises(UsageError):
+                proc(make(numbered(1)), out, command="true", base=base)
 
     def test_another_base(self, make: Make, out: Path):
         proc(make(numbered(1)), out, command="cp page.cls page-1.cls", base="page")
@@ -239,7 +239,7 @@ class TestCollecting:
 
         key = numbered(1)[0][0]
         assert [numbered(1)[0], (f"{key}note", {"txt": b"n"}), (f"{key}thumb", {"jpg": b"t"})] == plain(out)
-        assert {"log": 1, "a.b": 1} == result.others
+        assert {"log": 1, "a.b": 1} == result.others == result.to_dict()["others"]
 
     def test_a_separator_stands_before_the_rest_of_a_name(self, make: Make, out: Path):
         proc(make(numbered(1)), out, command="printf 1 > sample1.cls; printf x > x.cls", others=True, separator="_")

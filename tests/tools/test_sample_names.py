@@ -8,9 +8,8 @@ from tarviz.model.errors import UsageError
 from tarviz.tools.sample_names import without_sample
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
+def test_each_form_has_its_word():
+    for old, new in [
         ('int(_["cls"]) == 180', "int(field('cls')) == 180"),
         ('_["seg.png"]', "field('seg.png')"),
         ("_.cls == 3", "field('cls') == 3"),
@@ -33,13 +32,11 @@ from tarviz.tools.sample_names import without_sample
         ('"jpg" in _ and "a" in _["txt"]', "has('jpg') and 'a' in field('txt')"),
         ('_["txt"] == b"\\xff"', "field('txt') == '\ufffd'"),
         ('_["a"].decode(errors="x") == 1', "field('a').decode(errors='x') == 1"),
-    ],
-)
-def test_each_form_has_its_word(old: str, new: str):
-    assert new == without_sample(old)
+    ]:
+        assert new == without_sample(old)
 
 
-@pytest.mark.parametrize("text", ["_[0]", "_[cls]", '_["__class__"]', "_()", "_ + 1", "_.get(cls)", "len(_)", "1 in _", "_.__dict__"])
-def test_what_has_no_meaning_is_refused(text: str):
-    with pytest.raises(UsageError):
-        without_sample(text)
+def test_what_has_no_meaning_is_refused():
+    for text in ["_[0]", "_[cls]", '_["__class__"]', "_()", "_ + 1", "_.get(cls)", "len(_)", "1 in _", "_.__dict__"]:
+        with pytest.raises(UsageError):
+            without_sample(text)

@@ -147,7 +147,7 @@ class TestWorkers:
     def test_a_shard_that_changes_between_measuring_and_writing_is_an_error(self, shards: str):
         was = version("in-0.tar")
         Path("in-0.tar").write_bytes(Path("in-2.tar").read_bytes())
-        job = OutputJob(ReadOptions(), "replace")
+        job = OutputJob(ReadOptions(), "replace", None, False, None)
 
         with pytest.raises(ChangedError, match="after it was measured"):
             job(OutputTask((OutputPart(0, 2, 0, 0, 0),), ("x-0.tar",), ("in-0.tar",), (was,)), None, print)
@@ -174,9 +174,8 @@ class TestCommand:
         assert [Fault("E_COMMAND", "the command ended with -9 on this shard, which is written.", "a.tar")] == report.skipped
 
 
-@pytest.mark.parametrize(
-    ("limits", "ends", "first", "records", "size", "last"),
-    [
+def test_as_many_records_as_fit():
+    for limits, ends, first, records, size, last in [
         (Limits(), [512, 1024], 0, 7, 9000, 2),
         (Limits(count=3), [512, 1024, 1536], 0, 1, 0, 2),
         (Limits(count=3), [512, 1024, 1536], 1, 3, 0, 1),
@@ -188,7 +187,5 @@ class TestCommand:
         (Limits(size=100), [9000, 9512], 0, 0, 0, 1),
         (Limits(size=100), [9000, 9512], 0, 1, 512, 0),
         (Limits(count=1, size=9999), [512, 1024], 0, 0, 0, 1),
-    ],
-)
-def test_as_many_records_as_fit(limits: Limits, ends: list[int], first: int, records: int, size: int, last: int):
-    assert last == limits.fit(np.array(ends), first, records, size)
+    ]:
+        assert last == limits.fit(np.array(ends), first, records, size)

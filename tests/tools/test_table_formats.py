@@ -7,7 +7,6 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -44,9 +43,8 @@ class TestCsv:
 
         assert [["x"], [""], ["y"]] == list(csv.reader(io.StringIO(data.decode())))
 
-    @pytest.mark.parametrize(
-        ("cell", "expected"),
-        [
+    def test_formulas_are_made_harmless(self):
+        for cell, expected in [
             (b"=1+1", b"'=1+1"),
             (b"@x", b"'@x"),
             (b"+cmd", b"'+cmd"),
@@ -55,16 +53,13 @@ class TestCsv:
             (b"-1+1", b"'-1+1"),
             (b"\tx", b"'\tx"),
             (b"a=b", b"a=b"),
-        ],
-    )
-    def test_formulas_are_made_harmless(self, cell: bytes, expected: bytes):
-        assert expected + b"\n" == table_formats.Csv(["a"], safe=True).row([cell])
+        ]:
+            assert expected + b"\n" == table_formats.Csv(["a"], safe=True).row([cell])
 
 
 class TestCells:
-    @pytest.mark.parametrize(
-        ("payload", "cell"),
-        [
+    def test_what_would_steer_a_terminal_is_spelled_out(self):
+        for payload, cell in [
             (b"\x00\x1f\x20\x7e\x7f", "\\x00\\x1f ~\\x7f"),
             ("\x80\x9f\xa0".encode(), "\\u0080\\u009f\xa0"),
             ("\u200d\u200e\u200f\u2027\u2028\u202e\u202f".encode(), "\u200d\\u200e\\u200f\u2027\\u2028\\u202e\u202f"),
@@ -72,22 +67,23 @@ class TestCells:
             (b"\x80\xff", "\\x80\\xff"),
             (b"\\N", "\\\\N"),
             (b"", ""),
-        ],
-    )
-    def test_what_would_steer_a_terminal_is_spelled_out(self, payload: bytes, cell: str):
-        assert cell == table_formats.escape(payload)
-        assert payload == table_formats.unescape(cell)
+        ]:
+            assert cell == table_formats.escape(payload)
+            assert payload == table_formats.unescape(cell)
 
-    @pytest.mark.parametrize(
-        ("cell", "payload"),
-        [("\\N", None), ("\\q\\", b"\\q\\"), ("\\ud800", b"\xed\xa0\x80"), ("\\xe9", b"\xe9"), ("\\x4", b"\\x4"), ("é", "é".encode())],
-    )
-    def test_other_letters_behind_a_backslash_stay(self, cell: str, payload: bytes | None):
-        assert payload == table_formats.unescape(cell)
+    def test_other_letters_behind_a_backslash_stay(self):
+        for cell, payload in [
+            ("\\N", None),
+            ("\\q\\", b"\\q\\"),
+            ("\\ud800", b"\xed\xa0\x80"),
+            ("\\xe9", b"\xe9"),
+            ("\\x4", b"\\x4"),
+            ("é", "é".encode()),
+        ]:
+            assert payload == table_formats.unescape(cell)
 
-    @pytest.mark.parametrize(
-        ("cell", "expected"),
-        [
+    def test_a_cell_of_csv_is_quoted_where_it_must(self):
+        for cell, expected in [
             (b" a", b'" a"'),
             (b"a ", b'"a "'),
             (b"a", b"a"),
@@ -96,21 +92,22 @@ class TestCells:
             (b"a\rb", b'"a\rb"'),
             (b"1e5", b"1e5"),
             (b"=1", b"=1"),
-        ],
-    )
-    def test_a_cell_of_csv_is_quoted_where_it_must(self, cell: bytes, expected: bytes):
-        assert expected + b"\n" == table_formats.Csv(["a"]).row([cell])
+        ]:
+            assert expected + b"\n" == table_formats.Csv(["a"]).row([cell])
 
-    @pytest.mark.parametrize(
-        ("cell", "expected"),
-        [(b"+.5", b"+.5"), (b"-1.", b"-1."), (b"-1e", b"'-1e"), (b"-", b"'-"), (b"\r1", b'"\'\r1"'), (b"-1.5E-3", b"-1.5E-3")],
-    )
-    def test_a_number_is_no_formula(self, cell: bytes, expected: bytes):
-        assert expected + b"\n" == table_formats.Csv(["a"], safe=True).row([cell])
+    def test_a_number_is_no_formula(self):
+        for cell, expected in [
+            (b"+.5", b"+.5"),
+            (b"-1.", b"-1."),
+            (b"-1e", b"'-1e"),
+            (b"-", b"'-"),
+            (b"\r1", b'"\'\r1"'),
+            (b"-1.5E-3", b"-1.5E-3"),
+        ]:
+            assert expected + b"\n" == table_formats.Csv(["a"], safe=True).row([cell])
 
-    @pytest.mark.parametrize(
-        ("exts", "payload", "value"),
-        [
+    def test_a_value_of_json_lines_is_of_the_kind_of_its_field(self):
+        for exts, payload, value in [
             (("cls",), b" +7 ", 7),
             (("cls",), b"9223372036854775807", 2**63 - 1),
             (("cls",), b"-9223372036854775808", -(2**63)),
@@ -122,13 +119,11 @@ class TestCells:
             (("json", "txt"), b"[1]", "[1]"),
             (("__key__",), b"\xff", "\udcff"),
             (("bin",), b"\xff", {"base64": "/w=="}),
-        ],
-    )
-    def test_a_value_of_json_lines_is_of_the_kind_of_its_field(self, exts: tuple[str, ...], payload: bytes, value: Any):
-        line = table_formats.JsonLines(["v"], [exts]).row([payload])
+        ]:
+            line = table_formats.JsonLines(["v"], [exts]).row([payload])
 
-        assert {"v": value} == json.loads(line)
-        assert line.endswith(b"\n")
+            assert {"v": value} == json.loads(line)
+            assert line.endswith(b"\n")
 
     def test_rows_come_back_under_their_titles(self):
         assert [{"a\tb": b"1", "c": None}, {"a\tb": b"", "c": b"\n"}] == list(parse("a\\tb\tc\n1\t\\N\n\n\t\\n\n"))
@@ -144,16 +139,16 @@ class TestJson:
             {"__key__": "b", "cls": "cat", "json": "{", "txt": "", "bin": None},
         ] == [json.loads(line) for line in out.read_text().splitlines()]
 
-    @pytest.mark.parametrize("payload", [b"[" * 100_000, b"NaN", b"1" * 5000, b'"\xff"', b"Infinity"])
-    def test_json_that_cannot_be_taken_stays_text(self, payload: bytes):
-        line = table_formats.JsonLines(["json"], [("json",)]).row([payload])
+    def test_json_that_cannot_be_taken_stays_text(self):
+        for payload in [b"[" * 100_000, b"NaN", b"1" * 5000, b'"\xff"', b"Infinity"]:
+            line = table_formats.JsonLines(["json"], [("json",)]).row([payload])
 
-        value = json.loads(line, parse_constant=pytest.fail)["json"]
-        assert isinstance(value, dict) or payload.decode() == value
+            value = json.loads(line, parse_constant=pytest.fail)["json"]
+            assert isinstance(value, dict) or payload.decode() == value
 
-    @pytest.mark.parametrize("payload", [b"9223372036854775808", b"1" * 10_000, b"1_000", "٣".encode(), b"1.0"])
-    def test_a_class_that_is_no_int64_stays_text(self, payload: bytes):
-        assert payload.decode() == json.loads(table_formats.JsonLines(["cls"], [("cls",)]).row([payload]))["cls"]
+    def test_a_class_that_is_no_int64_stays_text(self):
+        for payload in [b"9223372036854775808", b"1" * 10_000, b"1_000", "٣".encode(), b"1.0"]:
+            assert payload.decode() == json.loads(table_formats.JsonLines(["cls"], [("cls",)]).row([payload]))["cls"]
 
 
 class TestParquet:

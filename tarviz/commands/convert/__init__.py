@@ -166,16 +166,14 @@ def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) ->
     """What would be done, from the first record."""
     progress = ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
-    for url in shards:
-        batch = next((batch for batch in recipe.batches(url, progress) if len(batch.numbers)), None)
-        if batch is not None:
-            from tarviz.formats import tfrecord
+    batch = next((batch for url in shards for batch in recipe.batches(url, progress) if len(batch.numbers)), None)
+    if batch is not None:
+        from tarviz.formats import tfrecord
 
-            first = next(tfrecord.read(b"".join(batch.frames.buffers(0, 1))))
-            for name, (kind, values) in example.features(first).items():
-                size = sum(map(len, values)) if kind == "bytes" else len(values) * (8 if kind == "int64" else 4)
-                features[name] = kind or "", str(len(values)), str(size)
-            break
+        first = next(tfrecord.read(b"".join(batch.frames.buffers(0, 1))))
+        for name, (kind, values) in example.features(first).items():
+            size = sum(map(len, values)) if kind == "bytes" else len(values) * (8 if kind == "int64" else 4)
+            features[name] = kind or "", str(len(values)), str(size)
     outputs = [redact(settings.names.at(number)) for number in range(len(shards) if settings.each else 1)]
     more = settings.max_size is not None
     return Converted([], progress.report, {"shards": len(shards), "outputs": outputs, "more": more, "features": features})

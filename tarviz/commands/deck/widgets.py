@@ -39,12 +39,11 @@ class Saved:
                 data = output.get("data", {})
                 view = data.pop(VIEW, None)
                 state = states.get(view["model_id"]) if view else None
-                if state is None or "_esm" not in state["state"]:
-                    continue
-                self.models[view["model_id"]] = self._model(state)
-                words = html.escape(str(data.get("text/plain", "")).partition("\n")[0][:200], quote=True)
-                place = f'<div class="tarviz-widget" data-tarviz-widget="{view["model_id"]}" aria-label="{words}"></div>'
-                output["data"] = {"text/html": place}
+                if state is not None and "_esm" in state["state"]:
+                    self.models[view["model_id"]] = self._model(state)
+                    words = html.escape(str(data.get("text/plain", "")).partition("\n")[0][:200], quote=True)
+                    place = f'<div class="tarviz-widget" data-tarviz-widget="{view["model_id"]}" aria-label="{words}"></div>'
+                    output["data"] = {"text/html": place}
             if "outputs" in cell:
                 cell.outputs = [one for one in cell.outputs if one.get("metadata", {}).get(STANDS_FOR) not in self.models]
         notebook.metadata.pop("widgets", None)

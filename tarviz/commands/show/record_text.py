@@ -17,10 +17,12 @@ def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
     doubt = "  (may be incomplete)" if record.pending else ""
     head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
     sizes = {ext: format_size(len(record[ext])) for ext in shown_fields(record, fields)}
-    beside = max(map(len, sizes), default=0) + max(map(len, sizes.values()), default=0) + 6  # columns of the terminal that a value lacks
+    if not sizes:
+        return head
+    beside = max(map(len, sizes)) + max(map(len, sizes.values())) + 6  # columns of the terminal that a value lacks
     room = max(shutil.get_terminal_size().columns - beside, 20)
     rows = [("", ext, size, shortened(summary(record, ext), room)) for ext, size in sizes.items()]
-    return f"{head}\n{verb_base.table(rows, right=[2])}" if rows else head
+    return f"{head}\n{verb_base.table(rows, right=[2])}"
 
 
 def summary(record: Record, ext: str) -> str:

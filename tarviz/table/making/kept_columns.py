@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -198,11 +197,9 @@ def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
 def _there() -> dict[str, Path]:
     """The latest file of each stem; those before it are taken away when a while has passed."""
     latest: dict[str, tuple[float, Path]] = {}
-    with suppress(OSError), os.scandir(_folder()) as entries:
-        for entry in entries:
-            if entry.name.startswith(".") or not entry.name.endswith(".parquet"):
-                continue
-            stem, one = entry.name.partition(".")[0], (entry.stat().st_mtime, Path(entry.path))
+    with suppress(OSError):
+        for path in _folder().glob("[!.]*.parquet"):
+            stem, one = path.name.partition(".")[0], (path.stat().st_mtime, path)
             old, new = sorted((latest.get(stem, one), one))
             latest[stem] = new
             if old != new and new[0] < time.time() - _STAYS:

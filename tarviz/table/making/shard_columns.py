@@ -6,6 +6,7 @@ import hashlib
 import io
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -92,14 +93,12 @@ def columns_of(chunk: Chunk, parts: set[Part]) -> MadeColumns:
 
 def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
     """What was read of a shard, each column in one piece, JSON typed."""
-    import pyarrow.compute as pc
-
     columns = {name: _whole(parts, records) for name, parts in pieces.items()}
     structures, bad = {}, {}
     for ext in [name for name in columns if kind(name) == "json"]:
         found = typed_json(columns[ext])
         structures[ext] = found.structure
-        bad[ext] = int(pc.sum(found.bad).as_py() or 0)
+        bad[ext] = found.bad.true_count
         columns |= {ext: found.column, f"{ext}.bad": found.bad, text_of(ext): found.texts}
     return MadeColumns(records, columns, exts[: MAX_FIELDS + 1], structures, bad)
 
@@ -194,10 +193,8 @@ def _numbers(texts: pa.Array) -> pa.Array:
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     for wanted in (pa.int64(), pa.float64()):
-        try:
+        with suppress(pa.ArrowInvalid):
             return trimmed.cast(wanted)
-        except pa.ArrowInvalid:
-            continue
     return trimmed
 
 

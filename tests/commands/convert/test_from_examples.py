@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 import tarviz
 from tarviz import cli
-from tarviz.commands.convert import convert
+from tarviz.commands.convert import convert, from_examples
+from tarviz.commands.convert.recipe import ConversionProgress
 from tarviz.formats import example, npy, tfrecord
 from tarviz.formats import features as features_of
 from tarviz.formats.features import name_of
 from tarviz.model.errors import DataError, UsageError
+from tarviz.read.stream import ReadOptions
 
 PNG = b"\x89PNG\r\n\x1a\n"
 JPEG = b"\xff\xd8\xff\xe0"
@@ -216,13 +218,12 @@ class TestDamage:
 
 
 class TestRefused:
-    @pytest.mark.parametrize(
-        "options", [{"chain": "drop(a)"}, {"select": "jpg"}, {"types": {"a": "int64"}}, {"where": "a"}, {"dry_run": True}]
-    )
-    def test_options_of_shards_are_named(self, tmp_path, options):
-        source = written(tmp_path / "x.tfrecord", tfds(1))
-        with pytest.raises(UsageError, match=next(iter(options))):
-            convert([source], tmp_path / "x.tar", **options)
+    def test_options_of_shards_are_named(self, tmp_path):
+        for options in [{"chain": "drop(a)"}, {"select": "jpg"}, {"types": {"a": "int64"}}, {"where": "a"}, {"dry_run": True}]:
+            source = written(tmp_path / "x.tfrecord", tfds(1))
+            hint = "looks inside" if "dry_run" in options else "Convert first"
+            with pytest.raises(UsageError, match=f"{next(iter(options))}.*{hint}"):
+                convert([source], tmp_path / "x.tar", **options)
 
     def test_shards_and_files_are_converted_apart(self, tmp_path):
         source = written(tmp_path / "x.tfrecord", tfds(1))
@@ -237,3 +238,22 @@ def test_the_shell_goes_there_and_back(tmp_path, capsys):
     assert 0 == cli.main(["convert", source, "-o", str(tmp_path / "x.tar")])
     assert 0 == cli.main(["convert", str(tmp_path / "x.tar"), "-o", str(tmp_path / "y.tfrecord")])
     assert tfds() == messages(str(tmp_path / "y.tfrecord"))
+
+
+@pytest.mark.parametrize("most", [1, 1 << 20])
+def test_records_of_a_file_come_from_the_one_asked_for_on_in_batches(tmp_path, monkeypatch, most):
+    monkeypatch.setattr(from_examples, "_BATCH", most)
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(b"".join(tfrecord.frame([example.encode({"cls": at}) for at in range(5)]).buffers()))
+    made = from_examples.ExampleRecipe(ReadOptions(), {str(path): "x"}, frozenset())
+    told: list[int] = []
+    for start in range(7):
+        batches = list(made.batches(str(path), ConversionProgress(told.append), start))
+        wanted = list(range(start, 5))
+
+        assert ([*([at] for at in wanted), []] if most == 1 else [wanted]) == [batch.numbers.tolist() for batch in batches]
+        assert ([*(at + 1 for at in wanted), 5] if most == 1 else [5]) == [batch.stop for batch in batches]
+        assert path.stat().st_size == sum(told)
+        told.clear()
+        data = b"".join(each for batch in batches for each in batch.frames.buffers())
+        assert wanted == [at for at in range(5) if b"x-%08d.cls" % at in data]

@@ -102,9 +102,8 @@ def recipe(select: Any = None, chain: Any = None, **more: Any) -> Recipe:
     return Recipe(Chain.of(chain), parse(select), **given)
 
 
-@pytest.mark.parametrize(
-    ("select", "chain", "renames"),
-    [
+def test_blocks_are_encoded_as_they_are_where_nothing_but_names_matters():
+    for select, chain, renames in [
         (None, None, {}),
         ("jpg", None, {"jpg": "jpg"}),
         (("jpg", "cls"), None, {"jpg": "jpg", "cls": "cls"}),
@@ -115,11 +114,9 @@ def recipe(select: Any = None, chain: Any = None, **more: Any) -> Recipe:
         ((SelectJSON("json", "w"), "cls"), None, None),
         (("jpg", "cls"), "decode(cls)", None),
         (None, "keep(jpg)", None),
-    ],
-)
-def test_blocks_are_encoded_as_they_are_where_nothing_but_names_matters(select: Any, chain: Any, renames: Any) -> None:
-    assert renames == recipe(select, chain).renames
-    assert recipe(select, chain, record_to_example=dict).renames is None
+    ]:
+        assert renames == recipe(select, chain).renames
+        assert recipe(select, chain, record_to_example=dict).renames is None
 
 
 def test_a_feature_is_named_by_its_field_or_the_last_name_in_json() -> None:
@@ -131,9 +128,8 @@ def test_a_feature_is_named_by_its_field_or_the_last_name_in_json() -> None:
         recipe({"a": ("jpg", "cls")})
 
 
-@pytest.mark.parametrize(
-    ("select", "chain", "types", "numbered"),
-    [
+def test_what_holds_a_class_under_another_name():
+    for select, chain, types, numbered in [
         (None, None, {}, set()),
         (None, "rename(label=cls)", {}, {"label"}),
         (None, "rename(label=cls)", {"label": "bytes"}, set()),
@@ -142,10 +138,8 @@ def test_a_feature_is_named_by_its_field_or_the_last_name_in_json() -> None:
         (None, "rename(label=jpg)|rename(y=label)", {}, set()),
         ({"y": "cls", "z": "jpg", "cls": "cls"}, None, {}, {"y"}),
         ({"y": SelectJSON("cls", [])}, None, {}, set()),
-    ],
-)
-def test_what_holds_a_class_under_another_name(select: Any, chain: Any, types: Any, numbered: set[str]) -> None:
-    assert numbered == recipe(select, chain, types=types).numbered
+    ]:
+        assert numbered == recipe(select, chain, types=types).numbered
 
 
 def test_what_a_manifest_says_of_it_is_all_there_is_to_say() -> None:

@@ -29,9 +29,8 @@ def encoded(kind: str = "PNG") -> bytes:
 
 
 class TestProtocol:
-    @pytest.mark.parametrize(
-        ("environ", "expected"),
-        [
+    def test_is_told_by_the_environment(self):
+        for environ, expected in [
             ({"TERM": "xterm-kitty"}, "kitty"),
             ({"TERM": "xterm-256color", "KITTY_WINDOW_ID": "1"}, "kitty"),
             ({"TERM_PROGRAM": "ghostty"}, "kitty"),
@@ -44,10 +43,8 @@ class TestProtocol:
             ({}, None),
             ({"TERM": "screen-256color", "KITTY_WINDOW_ID": "1"}, None),
             ({"TERM": "tmux-256color", "TERM_PROGRAM": "tmux", "LC_TERMINAL": "iTerm2"}, None),
-        ],
-    )
-    def test_is_told_by_the_environment(self, environ: dict[str, str], expected: str | None):
-        assert expected == inline_images._told(environ)
+        ]:
+            assert expected == inline_images._told(environ)
 
     def test_no_terminal_gets_no_picture(self):
         assert inline_images.protocol("auto", {"TERM": "xterm-kitty"}) is None

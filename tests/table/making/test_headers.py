@@ -34,9 +34,9 @@ PICTURES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("form", "mode"), PICTURES)
-def test_a_picture_is_what_pil_opens(form, mode):
-    assert (33, 21, mode) == read("picture", saved(form, mode, **({"lossless": True} if form == "WEBP" else {})))
+def test_a_picture_is_what_pil_opens():
+    for form, mode in PICTURES:
+        assert (33, 21, mode) == read("picture", saved(form, mode, **({"lossless": True} if form == "WEBP" else {})))
 
 
 def test_webp_comes_in_three_forms():
@@ -49,9 +49,8 @@ def test_webp_comes_in_three_forms():
         assert picture(b"RIFF\0\0\0\0WEBP" + form, 16) is None
 
 
-@pytest.mark.parametrize(
-    ("data", "size", "found"),
-    [
+def test_a_picture_by_its_bytes():
+    for data, size, found in [
         (b"\xff\xd8\xff\xff\xff\xc0\0\x11\x08\0\x10\0\x20\x03", 99, (32, 16, "RGB")),  # FF may fill
         (b"\xff\xd8\xff\xc2\0\x11\x08\0\x10\0\x20\x07", 99, (32, 16, "?")),
         (b"\xff\xd8\xff\xc4\0\x02\xff\xc0\0\x11\x08\x01\0\x02\x01\x01", 99, (513, 256, "L")),
@@ -68,28 +67,23 @@ def test_webp_comes_in_three_forms():
         (b"nothing known", 13, None),
         (b"nothing known", 500, 500),
         (b"nothing known", LIMIT + 9, LIMIT),
-    ],
-)
-def test_a_picture_by_its_bytes(data, size, found):
-    assert found == picture(data, size)
+    ]:
+        assert found == picture(data, size)
 
 
 FMT = b"fmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0"  # 8000 a second, 2 bytes each
 
 
-@pytest.mark.parametrize(
-    ("data", "size", "found"),
-    [
+def test_a_wave_by_its_chunks():
+    for data, size, found in [
         (FMT + b"data\x80\x3e\0\0", 16_100, (1.0, 8000.0)),
         (FMT + b"data\xff\xff\xff\xff", 44 + 4000, (0.25, 8000.0)),  # a length that is none: as much as there is
         (b"LIST\x03\0\0\0abc\0" + FMT + b"data\x80\x3e\0\0", 16_100, (1.0, 8000.0)),  # of odd length
         (b"data\x80\x3e\0\0" + FMT, 16_100, None),
         (FMT + b"LIST\0\x10\0\0", 9999, 12 + 24 + 8 + 4096 + 24),
         (FMT + b"LIST\0\x10\0\0", 4000, None),
-    ],
-)
-def test_a_wave_by_its_chunks(data, size, found):
-    assert found == sound(b"RIFF\0\0\0\0WAVE" + data, size)
+    ]:
+        assert found == sound(b"RIFF\0\0\0\0WAVE" + data, size)
 
 
 def test_a_flac_says_its_samples_and_another_sound_is_read_whole():

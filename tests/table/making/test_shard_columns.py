@@ -47,20 +47,17 @@ def test_the_names_of_a_shard_say_keys_numbers_and_sizes(make):
     } == columns(path, NAMES)
 
 
-@pytest.mark.parametrize(
-    ("payloads", "values"),
-    [
+def test_classes_are_whole_numbers_else_numbers_else_texts(make):
+    for payloads, values in [
         ([b"3\n", b" -4 ", b""], [3, -4, None]),
         ([b"3", b"2.5", b"  "], [3.0, 2.5, None]),
         ([b"3", b"cat", b"\xef\xbb\xbf4"], ["3", "cat", "4"]),
         ([b"9223372036854775808", b"1"], [9223372036854775808.0, 1.0]),
         (["ü".encode("utf-16"), b"\xff", b"1"], ["ü", "�", "1"]),
-    ],
-)
-def test_classes_are_whole_numbers_else_numbers_else_texts(make, payloads, values):
-    path = make([(f"{at}", {"cls": payload}) for at, payload in enumerate(payloads)])
+    ]:
+        path = make([(f"{at}", {"cls": payload}) for at, payload in enumerate(payloads)])
 
-    assert {"cls": values} == columns(path, Part("value", "cls"))
+        assert {"cls": values} == columns(path, Part("value", "cls"))
 
 
 def test_a_text_loses_its_mark_and_nothing_else(make):
@@ -157,23 +154,23 @@ def jpeg(profile: int) -> bytes:
     )
 
 
-@pytest.mark.parametrize("profile", [0, 900, 1000, 1018, 1024, 5000, 150_000])
-def test_what_stands_behind_the_first_kilobyte_is_read_too(make, profile):
-    sound = b"RIFF\0\0\0\0WAVELIST" + profile.to_bytes(4, "little") + bytes(profile + profile % 2)
-    sound += b"fmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x80\x3e\0\0" + bytes(16_000)
-    text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (7, 2), }" + b" " * profile
-    array = b"\x93NUMPY\x02\0" + len(text).to_bytes(4, "little") + text + bytes(112)
-    path = make([("a", {"jpg": jpeg(profile), "wav": sound, "npy": array}), ("b", {"cls": b"1"}), ("c", {"jpg": jpeg(0)[:9]})])
+def test_what_stands_behind_the_first_kilobyte_is_read_too(make):
+    for profile in [0, 900, 1000, 1018, 1024, 5000, 150_000]:
+        sound = b"RIFF\0\0\0\0WAVELIST" + profile.to_bytes(4, "little") + bytes(profile + profile % 2)
+        sound += b"fmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x80\x3e\0\0\x02\0\x10\0data\x80\x3e\0\0" + bytes(16_000)
+        text = b"{'descr': '<f8', 'fortran_order': False, 'shape': (7, 2), }" + b" " * profile
+        array = b"\x93NUMPY\x02\0" + len(text).to_bytes(4, "little") + text + bytes(112)
+        path = make([("a", {"jpg": jpeg(profile), "wav": sound, "npy": array}), ("b", {"cls": b"1"}), ("c", {"jpg": jpeg(0)[:9]})])
 
-    assert {
-        "jpg.width": [33, None, None],
-        "jpg.height": [21, None, None],
-        "jpg.mode": ["RGB", None, None],
-        "wav.duration": [1.0, None, None],
-        "wav.rate": [8000.0, None, None],
-        "npy.dtype": ["<f8", None, None],
-        "npy.shape": [[7, 2], None, None],
-    } == columns(path, Part("head", "jpg"), Part("head", "wav"), Part("head", "npy"))
+        assert {
+            "jpg.width": [33, None, None],
+            "jpg.height": [21, None, None],
+            "jpg.mode": ["RGB", None, None],
+            "wav.duration": [1.0, None, None],
+            "wav.rate": [8000.0, None, None],
+            "npy.dtype": ["<f8", None, None],
+            "npy.shape": [[7, 2], None, None],
+        } == columns(path, Part("head", "jpg"), Part("head", "wav"), Part("head", "npy"))
 
 
 def test_a_picture_whose_size_stands_nowhere_within_a_mebibyte_has_none(make):
