@@ -50,12 +50,14 @@ class OpTests:
 
     A field op says in `accepts` the feature it takes; override `values` where random arrays of that feature will not do. A record
     op overrides `records`. `tf_atol` is how far the graph may be off: in the value's units for floats, in steps for integers.
-    `fails_on` is a record the op refuses; None where it refuses none.
+    `fails_on` is a record the op refuses; None where it refuses none. Where a library of the world makes the same of a record
+    (PIL, tifffile, soundfile, PyAV, librosa), let `oracle` ask it; `oracle_atol` is how far the op may be from what it says.
     """
 
     op: ClassVar[Op]
     accepts: ClassVar[Feature] = Feature("uint8", (None, None, 3))
     tf_atol: ClassVar[float] = 0
+    oracle_atol: ClassVar[float] = 0
     fails_on: ClassVar[dict[str, Any] | None] = {}
 
     def values(self) -> Iterable[Any]:
@@ -73,6 +75,10 @@ class OpTests:
         """The schema of `records`."""
         assert isinstance(self.op, FieldOp)
         return Schema({self.op.exts[0]: self.accepts, "other": Feature("bytes")})
+
+    def oracle(self, record: dict[str, Any]) -> dict[str, Any] | None:
+        """What another library makes of fields of a record; None where none says."""
+        return None
 
     def drawn(self) -> Any:
         """Random numbers for `records`, one row each."""
@@ -115,6 +121,15 @@ class OpTests:
 
             assert record.keys() & PLACES <= result.keys()
             np.testing.assert_equal(self.op.run(record, drawn), result)
+
+    def test_another_library_makes_the_same(self) -> None:
+        asked = [(record, expected) for record in self.records() if (expected := self.oracle(record)) is not None]
+        if not asked:
+            pytest.skip("no other library says what the op makes")
+        for record, expected in asked:
+            result = self.op.run(record, self.drawn()[0])
+            for name, value in expected.items():
+                _assert_near(value, result[name], self.oracle_atol, name)
 
     def test_it_needs_what_it_says(self) -> None:
         for record, drawn in zip(self.records(), self.drawn(), strict=True):
@@ -198,12 +213,15 @@ def _assert_fits(feature: Feature, value: Any, name: str) -> None:
 
 
 def _assert_close(expected: Any, tensor: Any, atol: float, name: str) -> None:
-    actual = tensor.numpy()
+    _assert_near(expected, tensor.numpy(), atol, name)
+
+
+def _assert_near(expected: Any, actual: Any, atol: float, name: str) -> None:
     if isinstance(expected, str):
         expected = expected.encode()
     if isinstance(expected, bytes | bytearray | memoryview):
-        assert bytes(expected) == actual, name
+        assert bytes(expected) == (actual.encode() if isinstance(actual, str) else bytes(actual)), name
         return
-    expected = np.asarray(expected)
+    expected, actual = np.asarray(expected), np.asarray(actual)
     assert (expected.dtype, expected.shape) == (actual.dtype, actual.shape), name
     np.testing.assert_allclose(actual.astype(np.float64), expected.astype(np.float64), rtol=0, atol=atol, err_msg=name)

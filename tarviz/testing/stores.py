@@ -14,10 +14,16 @@ Subclass it, give the fixtures `store` and `folder`, and, for a store that canno
 
 from __future__ import annotations
 
+import io
 import pickle
 import random
+import shutil
+import subprocess
+import tarfile
 import threading
 import warnings
+from contextlib import closing
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -25,6 +31,8 @@ import pytest
 from tarviz import stores
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError, TarvizError
 from tarviz.model.types import URL
+from tarviz.read.blocks import Blocks
+from tarviz.read.options import ReadOptions
 from tarviz.stores import Store
 
 DATA = random.Random(0).randbytes(300_001)
@@ -84,6 +92,28 @@ class StoreTests:
     @pytest.mark.parametrize("offset", [1, 512, 299_999, 300_001, 300_010])
     def test_a_stream_starts_at_an_offset(self, store: Store, url: URL, offset: int) -> None:
         assert self.drain(store, url, offset=offset) == DATA[offset:]
+
+    @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+    def test_tar_lists_and_unpacks_the_members_that_are_read(self, store: Store, folder: URL, form: int) -> None:
+        program = shutil.which("tar")
+        if program is None:
+            pytest.skip("tar is not installed")
+        url, content, archive = stores.join(folder, "members.tar"), random.Random(form), io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w", format=form) as tar:
+            for length, ext in product(range(0, 90 if form == tarfile.USTAR_FORMAT else 150, 10), ("jpg", "seg.png")):
+                member = tarfile.TarInfo(f"train/{'n' * length}{length}.{ext}")
+                member.size = content.randrange(30_000)
+                tar.addfile(member, io.BytesIO(content.randbytes(member.size)))
+        self.put(store, url, archive.getvalue())
+
+        with store.open(url) as stream, closing(Blocks(stream, ReadOptions().walker(url))) as blocks:
+            found = {f"{record.key}.{ext}": bytes(data) for block in blocks for record in block for ext, data in record.items()}
+        listed, unpacked = (
+            subprocess.run([program, words, "-"], input=self.drain(store, url), capture_output=True, check=True).stdout
+            for words in ("-tf", "-xOf")
+        )
+        assert listed.decode().split() == list(found)
+        assert unpacked == b"".join(found.values())
 
     def test_an_empty_object_is_an_object(self, store: Store, folder: URL) -> None:
         url = stores.join(folder, "empty.tar")

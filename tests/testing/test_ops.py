@@ -68,6 +68,17 @@ def test_an_op_that_breaks_a_promise_is_found(monkeypatch: pytest.MonkeyPatch, m
         getattr(Spoiling(), test)()
 
 
+@pytest.mark.parametrize("expected", [{"cls": np.uint8(1)}, {"cls": np.int64(0)}, {"cls": b"0"}])
+def test_an_op_that_makes_what_another_library_does_not_is_found(monkeypatch: pytest.MonkeyPatch, expected: dict[str, Any]):
+    monkeypatch.setattr(Spoiling, "op", Odd(lambda record: {**record, "cls": np.uint8(0)}))
+    monkeypatch.setattr(Spoiling, "oracle", lambda self, record: {"cls": np.uint8(0)})
+    Spoiling().test_another_library_makes_the_same()
+    monkeypatch.setattr(Spoiling, "oracle", lambda self, record: expected)
+
+    with pytest.raises(AssertionError):
+        Spoiling().test_another_library_makes_the_same()
+
+
 def test_an_op_that_is_tried_on_nothing_is_found(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Spoiling, "records", lambda self: [])
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
@@ -57,3 +60,20 @@ def test_one_that_is_tried_on_nothing_or_shows_another_kind_is_found(monkeypatch
         monkeypatch.setattr(Classes, "good", good)
         with pytest.raises(AssertionError):
             Classes().test_it_is_chosen_for_what_it_shows_and_for_nothing_else()
+
+
+def test_one_that_shows_other_pixels_is_found(monkeypatch: pytest.MonkeyPatch):
+    Image.new("RGB", (3, 2), (9, 8, 7)).save(file := io.BytesIO(), "PNG")
+
+    class Pictures(ViewerTests):
+        viewer = "image"
+        good = {"png": file.getvalue()}
+
+        def oracle(self, ext: str, blob: bytes) -> Any:
+            return np.full((2, 3, 3), (9, 8, 7))
+
+    Pictures().test_another_library_makes_the_same_pixels()
+    for pixels in (np.full((2, 3, 3), (9, 8, 6)), np.zeros((4, 3, 3))):
+        monkeypatch.setattr(Pictures, "oracle", lambda self, ext, blob, pixels=pixels: pixels)
+        with pytest.raises(AssertionError):
+            Pictures().test_another_library_makes_the_same_pixels()

@@ -34,6 +34,9 @@ class TestImage(ViewerTests):
     }
     bad: ClassVar = {"jpg": b"", "png": b"<html><script>1</script>", "jpeg": encoded("JPEG")[:200]}
 
+    def oracle(self, ext, blob):
+        return np.asarray(Image.open(io.BytesIO(blob)))
+
     def test_facts_say_size_mode_and_format(self):
         assert [("size", "20×10"), ("mode", "RGB"), ("format", "JPEG")] == self.panel("jpg", self.good["jpg"]).facts
 
