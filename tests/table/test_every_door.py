@@ -137,7 +137,9 @@ def agree(records: list[dict[str, bytes]], conditions: list[str]) -> None:
             note(f"{where}: {expected}")
             assert expected == answer(lambda where=where: apart.rows(where).shard.tolist())
             if expected != REFUSED and "[" not in where and ":" not in where and not looks_for_words(where, table):
-                assert expected == sorted(n for (n,) in table.sql(f"SELECT n FROM records WHERE ({where})").fetchall())
+                query = f"SELECT n FROM records WHERE ({where})"
+                asked = answer(lambda query=query: sorted(n for (n,) in table.sql(query).fetchall()))
+                assert expected == asked or (asked == REFUSED and "json_" in where)  # DuckDB's own take no text that is not JSON
 
             alone, together = (answer(lambda alone=alone, where=where: streamed(path, where, alone=alone)) for alone in (True, False))
             if together == REFUSED:
