@@ -129,6 +129,8 @@ test("the table scrolls as far as the row under the cursor needs, and no further
   assert.deepEqual([0, 0, 12, 48, 48, 1596, 1596, 1548, 0], [3, 14, 15, 16, 5, 59, 50, 43, 0].map(to));
   to(59);
   await until(() => page.find(".tvz-trow").dataset.position === "40"); // four above the first in view
+  const { height, scrollHeight } = page.view.table.layout();
+  assert.deepEqual([61 * 36, 61 * 36], [height, scrollHeight], "a head and sixty rows, as high on the screen");
 });
 
 test("of two million records the wheel moves by pixels, the bar by its share, and both reach the ends", async () => {
