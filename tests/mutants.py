@@ -55,9 +55,6 @@ OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", f
 
 # pytest in a process forked from one that has imported what takes long: of the CPU of a try this was the larger part.
 _WARM = multiprocessing.get_context("forkserver")
-_WARM.set_forkserver_preload(["pytest", "hypothesis", "numpy", "PIL.Image", "duckdb", "tensorflow"])
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # as tests/conftest.py, before anything imports TensorFlow
-os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -566,6 +563,8 @@ def main() -> int:
     options.add_argument("--each", type=float, default=60, help="seconds of tests for one of them (more on a busy machine)")
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     asked = options.parse_args()
+    os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}  # as tests/conftest.py, before anything imports TensorFlow
+    _WARM.set_forkserver_preload(["pytest", "hypothesis", "numpy", "PIL.Image", "duckdb", "tensorflow"])
     print(f"--seed {asked.seed}", flush=True)
     modules = drawn(all_of(ROOT, "tarviz/**/*.py", python_mutants), asked.python, asked.seed)
     scripts = drawn(all_of(ROOT, "tarviz/**/*.mjs", script_mutants), asked.javascript, asked.seed)
