@@ -63,7 +63,7 @@ class BatchMemory:
         raw = np.empty(length + ALIGNED, np.uint8) if length < LEAST else self._taken(length + ALIGNED)
         memory = aligned(raw, length)
         if length >= LEAST:
-            weakref.finalize(memory, _give, weakref.ref(self), raw)
+            weakref.finalize(memory, _give, weakref.ref(self), raw).atexit = False  # at exit a thread may still read what nobody gave back
         return memory.view(dtype).reshape(shape)
 
     def _taken(self, size: int) -> NDArray[np.uint8]:

@@ -129,7 +129,7 @@ def _parts(pipeline: Pipeline, whole: list[Piece], wanted: int, *, build: bool) 
     if counts is not None:
         total, many = sum(counts), max(1, min(wanted, sum(counts)))
         return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
-    many = min(wanted, len(whole)) if build else len(whole)
+    many = max(1, min(wanted, len(whole))) if build else len(whole)
     return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
 
 
@@ -208,14 +208,14 @@ def _held(name: str, records: list[Mapping[str, Any]]) -> Any:
     """A field of records as Arrow holds it with nothing lost: text, bytes and numbers of one type as its own, arrays of one dtype and
     rank as Ray's tensors, all else (trees, tables, lists: a struct of Arrow would fill in names and turn 1 into 1.0) as Python objects."""
     import pyarrow as pa
+    from ray.data.extensions.object_extension import ArrowPythonObjectArray
+    from ray.data.extensions.tensor_extension import ArrowTensorArray
 
     values: list[Any] = [record.get(name) for record in records]
     kinds = {type(value) for value in values if value is not None}
     forms = {(value.dtype, value.ndim) if isinstance(value, np.ndarray | np.generic) else (None, 0) for value in values}
     dtype, _ = next(iter(forms))
     if len(forms) == 1 and dtype is not None and dtype.kind in "biuf" and dtype.isnative:
-        from ray.data.extensions.tensor_extension import ArrowTensorArray
-
         if len({value.shape for value in values}) == 1:
             return ArrowTensorArray.from_numpy(np.stack(values))
         ragged = np.empty(len(values), object)
@@ -225,8 +225,6 @@ def _held(name: str, records: list[Mapping[str, Any]]) -> Any:
     if len(kinds) <= 1 and kinds <= {str, bytes, bool, int, float}:
         with suppress(pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
             return pa.array(values)
-    from ray.data.extensions.object_extension import ArrowPythonObjectArray
-
     try:
         return ArrowPythonObjectArray.from_objects(values)
     except TypeError as error:

@@ -209,7 +209,7 @@ class BenchRun(Controller):
         if not 0 < self.seconds * times < 86_400:
             raise UsageError(f"{times} times {self.seconds} seconds cannot be measured.")
         self.seconds *= times
-        self.count = self.count and round(self.count * times)
+        self.count = None if self.count is None else max(1, round(self.count * times))
         self._begin()
         self.renewed()
         return {}

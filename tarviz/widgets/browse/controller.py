@@ -155,7 +155,8 @@ class Browser(Controller):
     def still(self, budget: int) -> Answer:
         found = self._first_rows("", FIRST)
         each = sum(memoryview(picture).nbytes for picture in found[1]) // FIRST + 300
-        return self._first_rows("", min(_MOST_SAVED, max(FIRST, budget // each)))
+        most = min(_MOST_SAVED, budget // each)
+        return self._first_rows("", most) if most > FIRST else found
 
     def _first_rows(self, session: str, count: int) -> Answer:
         page = self.session_of(session) if session else self.session
