@@ -16,9 +16,9 @@ import click
 
 from tarviz.cli import verb_base
 from tarviz.model.class_names import ClassNames
+from tarviz.outputs.process import ended_by_signals
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, URLs
-from tarviz.tools.process import ended_by_signals
 
 if TYPE_CHECKING:
     from tarviz.widgets.browse.view import BrowseView

@@ -21,12 +21,12 @@ from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, UsageError, safe
 from tarviz.model.processors import processors
 from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.process import ended_by_signals
 from tarviz.outputs.tar_output import Piece, TarOutput
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
-from tarviz.tools.process import ended_by_signals
 from tarviz.tools.record_faults import placed, settle
 from tarviz.tools.record_files import Collecting
 from tarviz.tools.record_shell import Came, Left

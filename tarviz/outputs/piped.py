@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import os
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from typing import IO
 
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL, Buffer
+from tarviz.outputs.process import run
 from tarviz.stores import Stat
 from tarviz.stores.base import OneSink
 
@@ -64,7 +63,7 @@ class CommandSink(OneSink):
     def complete(self) -> Stat:
         with self._file as file:
             file.seek(0)
-            code = _run(self.url[1:], file)
+            code = run([shutil.which("bash") or "sh", "-c", self.url[1:]], stdin=file, stdout=None)
         if code:
             how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
             raise StoreError(f"the command ended {how}.", shard=self.url, code="E_COMMAND")
@@ -72,19 +71,3 @@ class CommandSink(OneSink):
 
     def discard(self) -> None:
         self._file.close()
-
-
-def _run(line: str, file: IO[bytes]) -> int:
-    """Run a line of the shell on a file: its exit code. An interrupt ends it and what it started."""
-    process = subprocess.Popen([shutil.which("bash") or "sh", "-c", line], stdin=file, start_new_session=True)
-    try:
-        return process.wait()
-    except BaseException:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(1)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        raise

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import to_bytes, to_text
-from tarviz.tools.process import kill, messages
+from tarviz.outputs.process import kill, messages
 from tarviz.tools.record_files import Collecting
 from tarviz.tools.shell_driver import driver, escaped, is_simple
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping
 
 from tarviz.model.errors import UsageError
-from tarviz.tools.process import run
+from tarviz.outputs.process import messages, run
 
 PARTS = ("shard", "abspath", "basename", "dirname", "base", "ext")
 _PLACE = re.compile(r"\{(" + "|".join(PARTS) + r")\}")
@@ -17,7 +17,7 @@ _SIGNS = frozenset(";&|<>()#\n")
 
 def run_for(command: str, shard: str) -> int:
     """Run the command's line in bash (sh where there is none): its exit code, negative for a signal."""
-    return run([shutil.which("bash") or "sh", "-c", line(command)], env={**os.environ, **environment(shard)})
+    return run([shutil.which("bash") or "sh", "-c", line(command)], stdout=messages(), env={**os.environ, **environment(shard)})
 
 
 def line(command: str) -> str:

@@ -1,4 +1,4 @@
-"""Commands that tools run: in a session of their own, killed with all they started."""
+"""Commands that outputs and tools run: in a session of their own, killed with all they started."""
 
 from __future__ import annotations
 
@@ -8,27 +8,30 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tarviz.model.errors import UsageError
-from tarviz.tools import process
+from tarviz.outputs import process
 from tests.conftest import wait_until
 
 
 @pytest.mark.parametrize(("line", "code"), [("exit 3", 3), ("true", 0), ("kill -9 $$", -9)])
 def test_the_exit_code_is_that_of_the_command_negative_for_a_signal(line: str, code: int):
-    assert code == process.run(["sh", "-c", line])
+    assert code == process.run(["sh", "-c", line], stdout=None)
 
 
 def test_a_command_that_is_not_there_is_said():
     with pytest.raises(UsageError, match=r"E_COMMAND.*'no-such-command' cannot be run"):
-        process.run(["no-such-command"])
+        process.run(["no-such-command"], stdout=None)
 
 
 def test_it_gets_its_environment_and_no_input(capfd: pytest.CaptureFixture[str]):
-    process.run(["sh", "-c", "cat; echo $WORD"], env={**os.environ, "WORD": "hello"})
+    process.run(["sh", "-c", "cat; echo $WORD"], stdout=process.messages(), env={**os.environ, "WORD": "hello"})
 
     assert ("", "hello\n") == capfd.readouterr()  # what it prints is no result of ours
 
@@ -56,6 +59,19 @@ def alive(pid: int) -> bool:
         return False
 
 
+@contextmanager
+def interrupted_by_a_signal() -> Iterator[None]:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
 def test_an_interrupt_ends_the_command(tmp_path: Path):
     said = tmp_path / "pid"
 
@@ -63,19 +79,29 @@ def test_an_interrupt_ends_the_command(tmp_path: Path):
         wait_until(lambda: said.exists() and said.read_text().endswith("\n"))
         os.kill(os.getpid(), signal.SIGUSR1)
 
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before, other = signal.signal(signal.SIGUSR1, interrupted), threading.Thread(target=interrupt)
-    other.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            process.run(["sh", "-c", f"echo $$ > {said}; sleep 100"])
-    finally:
-        other.join()
-        signal.signal(signal.SIGUSR1, before)
+    other = threading.Thread(target=interrupt)
+    with interrupted_by_a_signal():
+        other.start()
+        process.run(["sh", "-c", f"echo $$ > {said}; sleep 100"], stdout=None)
+    other.join()
 
     wait_until(lambda: not alive(int(said.read_text())))
+
+
+def test_an_interrupt_while_it_starts_ends_the_command(monkeypatch: pytest.MonkeyPatch):
+    started: list[int] = []
+
+    class Interrupted(subprocess.Popen[bytes]):
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            started.append(self.pid)
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    with interrupted_by_a_signal():
+        process.run(["sleep", "100"], stdout=None)
+
+    wait_until(lambda: not alive(started[0]))
 
 
 @pytest.mark.parametrize("stderr", [None, io.StringIO()], ids=["none", "no file"])
@@ -111,7 +137,7 @@ def test_threads_set_no_signals():
 def test_sigterm_ends_the_work_as_an_interrupt_does():
     code = (
         "import os, signal\n"
-        "from tarviz.tools.process import ended_by_signals\n"
+        "from tarviz.outputs.process import ended_by_signals\n"
         "try:\n"
         "    with ended_by_signals():\n"
         "        os.kill(os.getpid(), signal.SIGTERM)\n"

@@ -1,4 +1,4 @@
-"""Commands that tools run: in a session of their own, their output on our stderr, killed with all they started."""
+"""Commands that outputs and tools run: in a session of their own, killed with all they started."""
 
 from __future__ import annotations
 
@@ -8,24 +8,35 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from typing import IO
 
 from tarviz.model.errors import UsageError, safe
 
 
-def run(argv: Sequence[str], *, env: dict[str, str] | None = None) -> int:
+def run(argv: Sequence[str], *, stdin: int | IO[bytes] = subprocess.DEVNULL, stdout: int | None, env: dict[str, str] | None = None) -> int:
     """Run a command to its end: its exit code, negative for a signal. An interrupt kills it and what it started.
 
     `UsageError` when there is none of that name.
     """
+    process: Future[subprocess.Popen[bytes]] = Future()
+
+    def start() -> None:
+        if process.set_running_or_notify_cancel():
+            try:
+                process.set_result(subprocess.Popen(argv, stdin=stdin, stdout=stdout, env=env, start_new_session=True))
+            except BaseException as error:  # noqa: BLE001 (it is raised where the command is waited for)
+                process.set_exception(error)
+
     try:
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=messages(), env=env, start_new_session=True)
+        threading.Thread(target=start, daemon=True).start()  # an interrupt in here would leave a command that nobody knows
+        return process.result().wait()
     except OSError as error:
         raise UsageError(f"{safe(argv[0])!r} cannot be run: {error.strerror}.", code="E_COMMAND") from error
-    try:
-        return process.wait()
     except BaseException:
-        kill(process)
+        if not process.cancel() and process.exception() is None:
+            kill(process.result())
         raise
 
 
