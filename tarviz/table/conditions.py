@@ -13,6 +13,7 @@ from tarviz.model.errors import UsageError
 from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import needed
+from tarviz.table.making.scratch import scratch
 from tarviz.table.sql import MAX_LENGTH, Asked, Node
 
 if TYPE_CHECKING:
@@ -74,9 +75,7 @@ def _any_of(node: Node) -> Node | None:
 def parser() -> duckdb.DuckDBPyConnection:
     """A database that reads conditions and holds nothing. `MissingPackageError` without the extra `table`."""
     needed()
-    import duckdb
-
-    return duckdb.connect(config={"threads": 1, "enable_external_access": False})
+    return scratch(files=False)
 
 
 def is_search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> bool:

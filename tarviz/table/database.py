@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -14,6 +15,7 @@ from tarviz.table.making.json_columns import read_as
 from tarviz.table.making.json_structure import Structure, castable, has, sql_type, typed
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
+from tarviz.table.making.scratch import scratch
 from tarviz.table.sql import OBJECTS, quoted_name, quoted_text
 
 if TYPE_CHECKING:
@@ -93,6 +95,16 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     return base
 
 
+@functools.cache
+def _empty(_process: int) -> duckdb.DuckDBPyConnection:
+    return connected([])
+
+
+def empty() -> duckdb.DuckDBPyConnection:
+    """A connection to the database of no shards that this process has: to start one takes longer than to ask a block of records."""
+    return _empty(os.getpid()).cursor()
+
+
 def structures(shards: list[KeptColumns]) -> dict[str, Structure]:
     """What lies where in the JSON fields of all shards together."""
     found: dict[str, Structure] = {}
@@ -104,8 +116,6 @@ def structures(shards: list[KeptColumns]) -> dict[str, Structure]:
 def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Table, list[str]]]]:
     """Shards whose files have the same columns, with what SQL selects of them, and tables of shards whose documents had to be read again
     or that no file holds."""
-    import duckdb
-
     whole = {ext: typed(each) for ext, each in structures(shards).items()}
     schemas = [shard.columns() for shard in shards]
     types: dict[str, pa.DataType] = {}
@@ -124,7 +134,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
             continue
         table = shard.table()
         for ext in again:
-            with duckdb.connect(config={"threads": 1}) as base:
+            with scratch(files=True) as base:
                 column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
             table = table.set_column(table.column_names.index(ext), ext, column)
         fields = [table.schema.field(name) for name in table.column_names if not hidden(name)]

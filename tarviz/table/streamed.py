@@ -31,7 +31,7 @@ class StreamCondition:
         database.needed()
         self.where = where
         self._keys = frozenset(map(to_bytes, keys))
-        self._base = database.connected([])
+        self._base = database.empty()
         self._exts: dict[str, None] = {}
         self._asked = self._read()
         self.seen = 0  # records

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import tarviz
@@ -38,6 +40,14 @@ def test_fields_that_come_later_count_from_then_on(make):
     assert ["json.x"] == condition.lacking
     condition.end(report, "-")
     assert {"W_NO_COLUMN": 1} == report.counts()
+
+
+def test_streams_that_are_asked_at_once_see_their_own_records(make):
+    paths = [make([(f"k{at}", {"json": b'{"a": %d}' % (at % (own + 2))}) for at in range(40)], f"{own}.tar") for own in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda path: asked(StreamCondition("json.a = 1"), path), paths * 4))
+
+    assert [[[at for at in range(40) if at % (own + 2) == 1]] for own in range(4)] * 4 == found
 
 
 KINDS = [

@@ -22,6 +22,7 @@ import numpy as np
 from tarviz.model.types import Buffer
 from tarviz.ops.values.payloads import gunzip
 from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
+from tarviz.table.making.scratch import scratch
 
 if TYPE_CHECKING:
     import duckdb
@@ -80,7 +81,7 @@ def typed_json(payloads: pa.Array) -> TypedJson:
     """
     import duckdb
 
-    with duckdb.connect(config={"threads": 1}) as base:
+    with scratch(files=True) as base:
         texts = _documents(base, payloads)
         if (quick := _quickly(texts)) is not None:
             return TypedJson(quick[0], quick[1], texts, _bad(payloads, texts))
