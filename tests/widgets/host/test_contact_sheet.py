@@ -108,7 +108,7 @@ def test_it_is_made_smaller_until_it_fits_and_given_up_below_that():
         assert len(data) <= budget
         size = Image.open(io.BytesIO(data)).size if data else None
         sizes += [size] if not sizes or size != sizes[-1] else []
-        budget = budget * 9 // 10
+        budget = budget * 4 // 5
 
     assert [(728, 598), (560, 470), (560, 246), (560, 126), None] == sizes
 
