@@ -109,12 +109,12 @@ def torchcodec_decode(blob: bytes, seek_mode: str, ffmpeg_threads: int) -> objec
     return decoder.get_frames_at(np.linspace(0, count - 1, FRAMES).round().astype(int).tolist()).data
 
 
-def spdl_decode(blob: bytes, ffmpeg_threads: int) -> object:
+def spdl_decode(blob: bytes, **ffmpeg: str) -> object:
     import spdl.io
 
     packets = spdl.io.demux_video(blob)
     at = np.linspace(0, len(packets) - 1, FRAMES).round().astype(int).tolist()
-    config = spdl.io.decode_config(decoder_options={"threads": str(ffmpeg_threads)})
+    config = spdl.io.decode_config(decoder_options=ffmpeg)
     scale = spdl.io.get_video_filter_desc(pix_fmt="rgb24")
     frames = spdl.io.sample_decode_video(packets, at, decode_config=config, filter_desc=scale)
     return spdl.io.to_numpy(spdl.io.convert_frames(frames))
@@ -165,7 +165,16 @@ FIGURES = [
     ),
     film(
         "spdl",
-        spread("SPDL over bytes in memory, 2 threads", spdl_decode, {f"{n} of FFmpeg's": {"ffmpeg_threads": n} for n in (1, 2, 4)}),
+        spread(
+            "SPDL over bytes in memory, 2 threads",
+            spdl_decode,
+            {"1 of FFmpeg's": {"threads": "1"}, "as many of FFmpeg's as it likes": {"threads": "auto"}}
+            | {
+                f"{count} of FFmpeg's, each a {what}": {"threads": count, "thread_type": what}
+                for count in ("2", "4")
+                for what in ("frame", "slice")
+            },
+        ),
         0.9,
         "spdl.io",
     ),
