@@ -95,7 +95,6 @@ class Scanner:
         self.notes: list[Fault] = []
         self.continued = b""  # the name of a file that began in another volume: its record lacks it
         self._spread = 0  # bytes from header to header in the last buffer
-        self._followed = False
         self._tail: tuple[bytes, int, int, int, int] = (b"", FILE, 0, 0, 0)  # name, type, start, data, stored bytes of the last member
 
     @property
@@ -135,10 +134,11 @@ class Scanner:
                 break
             if left >= _FEW * BLOCK:
                 if table is None:
-                    table = self._table(data, position)
+                    followed = self._spread > _SPARSE
+                    table = self._table(data, position, followed=followed)
                 if self._run(table, data, base, rows):
                     continue
-                if self._followed:  # what leads on from here was not looked at
+                if followed:  # what leads on from here was not looked at
                     self._spread, table = 0, None
             at = self.at
             self._walk(data, base, final, rows)
@@ -148,12 +148,11 @@ class Scanner:
         self.found += len(members)
         return members
 
-    def _table(self, data: memoryview, position: int) -> header_scan.Headers:
+    def _table(self, data: memoryview, position: int, *, followed: bool) -> header_scan.Headers:
         """The headers of a buffer: found by following them where payloads are large, by looking at every block else."""
         blocks = len(data) // BLOCK
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
-        self._followed = self._spread > _SPARSE
-        table = header_scan.headers(raw, header_scan.followed(data, position // BLOCK) if self._followed else None)
+        table = header_scan.headers(raw, header_scan.followed(data, position // BLOCK) if followed else None)
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
