@@ -70,9 +70,19 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
         if re.match(r"\s*pivot\b", text, re.IGNORECASE):
             way = "Name its values: FROM records PIVOT (count(*) FOR txt IN ('cat', 'dog')); or GROUP BY the column."
             raise UsageError("a PIVOT that looks for its values itself is not supported.", hint=way, code="E_QUERY")
-        raise UsageError(f"the query cannot be read: {message.rstrip('!.')}.", hint="Only SELECT is supported.", code="E_QUERY")
+        at, length = json.loads(tree.get("location", "[0,0]"))  # in bytes
+        details = {"position": at, "near": text.encode()[at : at + length].decode()}
+        why = f"the query cannot be read: {message.rstrip('!.')}."
+        raise UsageError(why, hint="Only SELECT is supported.", code="E_QUERY", details=details)
     if len(tree["statements"]) != 1:
         raise UsageError("a query is one statement.", code="E_QUERY")
+    return tree
+
+
+def enclosed(base: duckdb.DuckDBPyConnection, before: str, text: str) -> Node:
+    """The tree of a SELECT that ends in a text, which has to be one expression by itself: in brackets, and also without any."""
+    tree = parsed(base, f"{before}({text}\n)")
+    parsed(base, f"SELECT 1 WHERE {text}")  # here `x) or (1 = 1` closes what it has not opened
     return tree
 
 
@@ -88,6 +98,7 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 
 def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
     """An expression, as the SELECT of one column."""
+    enclosed(base, "SELECT ", spelled_out(text))
     return query(base, f"SELECT ({text}\n) FROM records", possible)
 
 
