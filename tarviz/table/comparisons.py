@@ -155,8 +155,6 @@ class Rule:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
         if "null" in kinds and op in _DISTINCT:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
-        for side in (left, right):
-            self._refuse_whole(side)
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
@@ -176,13 +174,6 @@ class Rule:
             n=self._by_number(op, left, right),
         )
 
-    def _refuse_whole(self, node: Node) -> None:
-        found, place = self.places.steps(node), self.places.at(node)
-        if found is not None and not found[1] and place is not None and place.storage == "struct":
-            name, inner = found[0]["column_names"][-1], [name for name, _ in place.type.children[:5]]
-            hint = f"Compare {', '.join(f'{name}.{each}' for each in inner)}; a whole field is null or not."
-            raise UsageError(f"{name} holds several values, of which one has to be named.", hint=hint, code="E_QUERY")
-
     def _by_number(self, op: str, left: Node, right: Node) -> Node:
         one, two = self.places.at(left), self.places.at(right)
         if all(_is_whole(node) or (place is not None and place.storage == "integer") for node, place in ((left, one), (right, two))):
@@ -198,7 +189,9 @@ class Rule:
         return self.places.made("coalesce(x, y)", x=exact, y=real)
 
     def _among(self, node: Node, choices: Sequence[Node]) -> Node:
-        """`x IN (…)`: equal to one of them."""
+        """`x IN (…)`: equal to one of them, and of none to nothing."""
+        if not choices:
+            return self.places.made("CASE WHEN x THEN false END", x=self._null(node, False))
         place = self.places.at(node)
         if place is not None and place.storage == "integer" and all(map(_is_whole, choices)):
             return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [place.node, *choices], **NOWHERE}
@@ -405,6 +398,9 @@ class Rule:
 
     def _called(self, node: Node) -> Node:
         name, arguments = function_name(node), _arguments(node)
+        if name in ("typeof", "pg_typeof") and any(self.kind(each) == "value" for each in arguments):
+            hint = "Write json_type(json.w) = 'UBIGINT' of the value itself."
+            raise UsageError(f"{name}() says what a column was made of all records, and a condition is of one.", hint=hint, code="E_QUERY")
         if name in _ARITHMETIC:
             return self.number(node).real
         if name in ("contains", "list_contains", "array_contains", "list_has") and len(arguments) == 2:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
 
-_CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
 _PHRASE = re.compile(r'"[^"]*"')
 _MEANT = re.compile(r"[=<>()\[\]]|\b(?:has|is|tag|key):")  # half a condition is an error, not a search for its words
 _PATH = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)+")
@@ -104,9 +103,8 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     The leaves decide: a known column or path, one of our forms, a comparison, a call make a condition. Other words and numbers alone,
     and what DuckDB cannot read, are looked for.
     """
-    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], sql.spelled_out(text))
     try:
-        tree, source = _readable(base, source, possible)
+        tree, source = _readable(base, sql.spelled_out(text), possible)
     except UsageError:
         rest = _PHRASE.sub("", text)
         if _MEANT.search(rest) or not sql.words(text) or any(_is_path(each.split("."), possible) for each in _PATH.findall(rest)):

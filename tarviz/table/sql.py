@@ -322,17 +322,20 @@ def quoted_name(name: str) -> str:
 
 FORMS = {"has": "has", "is": "marked", "tag": "tagged", "key": "key_holds"}
 """What is written before a colon, and the function that it is."""
-_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):("[^"]+"|'(?:[^']|'')+'|[^\s()"'][^\s()]*)""")
+_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):("[^"]+"|'(?:[^']|'')+'|[^\s()"'][^\s()]*)|\b(int|float)\s*\(""")
 
 
 def spelled_out(text: str) -> str:
-    """The forms with a colon as calls; a name in them ends at a space or a bracket, or is in quotes.
+    """The forms with a colon as calls; a name in them ends at a space or a bracket, or is in quotes. And Python's int() and float(), which
+    DuckDB does not read as calls.
 
-    >>> spelled_out("tag:don't and not has:seg.png or tag:'at sea'")
-    "tagged('don''t') and not has('seg.png') or tagged('at sea')"
+    >>> spelled_out("tag:don't and not has:seg.png or tag:'at sea' and int(cls) = 3")
+    "tagged('don''t') and not has('seg.png') or tagged('at sea') and whole(cls) = 3"
     """
 
     def call(found: re.Match[str]) -> str:
+        if found[4]:
+            return {"int": "whole(", "float": "real_number("}[found[4]]
         name = found[3]
         if name[0] in "\"'":
             name = name[1:-1].replace("''", "'")

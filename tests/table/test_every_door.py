@@ -61,6 +61,12 @@ def _arithmetic(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     )
 
 
+ITEM_MADE = st.sampled_from(["x", "x + 1", "lower(x)", "x || '!'", "coalesce(x, 3)", "length(x)"])
+ITEM_TESTS = (
+    st.builds("{} {} {}".format, ITEM_MADE, COMPARES, CONSTANTS)
+    | st.builds("x in ({}, {})".format, CONSTANTS, CONSTANTS)
+    | st.sampled_from(["x", "not x", "x is null", "x = 'cat' or x > 2", "x like '%a%'", "x = true", "x > 1 and x < 3.5"])
+)
 SIDES = NAMES | CONSTANTS | _arithmetic(CONSTANTS)
 LEAVES = (
     st.builds("{} {} {}".format, NAMES, COMPARES, SIDES)
@@ -74,6 +80,11 @@ LEAVES = (
     | st.builds("{} = {}".format, NAMES, st.sampled_from(["true", "false", "null"]))
     | st.sampled_from(["has:json", "has:seg.png", "is:bad", "key:k1", "size(txt) > 2", "matches(txt, '^[a-z]+$')", "txt.startswith('B')"])
     | st.sampled_from(["boat", "cat", "not sharp", "dog and cat", "k1", "50% off", "boat at sea", '"at sea"', "0001", "k/1", "cls =", "("])
+    | st.builds("{} {} {}".format, NAMES, st.sampled_from(["in", "not in"]), st.sampled_from(["[]", "()", "['cat', 3]"]))
+    | st.builds("json {} {}".format, COMPARES, CONSTANTS)
+    | st.builds("{}({}) {} {}".format, st.sampled_from(["int", "float", "typeof", "hash", "md5"]), NAMES, COMPARES, CONSTANTS)
+    | st.builds("len(list_filter({}, lambda x: {})) > 0".format, NAMES, ITEM_TESTS)
+    | st.builds("list_contains(list_transform({}, lambda x: {}), {})".format, NAMES, ITEM_MADE, CONSTANTS)
     | st.sampled_from(["is:dup", "cls > (select avg(size) from records)", "nofn(cls)", "max(cls) = 3", "is:bad or key = 'k0'"])
 )
 CONDITIONS = LEAVES | st.recursive(
