@@ -49,10 +49,11 @@ class Number(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Rule:
-    """Writes expressions by the rule of comparison."""
+    """Writes expressions by the rule of comparison; `tries`: in a condition, where what would be an error is unknown."""
 
     base: duckdb.DuckDBPyConnection
     places: Places
+    tries: bool = True
 
     # what an expression is
 
@@ -126,7 +127,7 @@ class Rule:
                 return self.places.made("x <> 0", x=self.number(node).real)
             case "text":
                 return self.places.made("truth_in(x)", x=self.text(node))
-            case "other" if self.places.lenient:
+            case "other" if self.tries:
                 return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
@@ -413,7 +414,11 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            made = self._taken(name, [self._items(arguments[0]), *arguments[1:]] if name in BY_ITEM and arguments else arguments)
+            if name in BY_ITEM and arguments:
+                arguments[0] = self._items(arguments[0])
+            if name in FILTERS:
+                arguments[1:] = [{**each, "expr": self.truth(each["expr"])} if "expr" in each else each for each in arguments[1:]]
+            made = self._taken(name, arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
         return self._tried(found) if scalar and name not in _SURE else found
@@ -426,11 +431,11 @@ class Rule:
         fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
         kinds = [self.kind(each) for each in arguments]
         stored = {place.storage for each in arguments if (place := self.places.at(each)) is not None}
-        lists = ("other" in kinds or not self.places.lenient) and stored <= {"list", "null"}
+        lists = ("other" in kinds or not self.tries) and stored <= {"list", "null"}
         made = []
         for at, each in enumerate(arguments):
             taken = {types[min(at, len(types) - 1)] for types in fitting if types}
-            if name in _OURS or (name in _JOINED and not lists):
+            if name in _OURS or name == "hash" or (name in _JOINED and not lists):
                 taken = {"VARCHAR"}
             elif "VARCHAR" in taken or name in _JOINED:
                 taken |= {"VARCHAR"}
@@ -443,7 +448,7 @@ class Rule:
         if place is not None and "JSON" in taken and found is not None and columns.kind((found[0].get("_of") or [""])[0]) == "json":
             json = place.node if place.storage == "json" else self.places.made("to_json(x)", x=place.node)
             return self.places.made("CASE WHEN json_type(x) <> 'NULL' THEN x END", x=json)
-        if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR"}:
+        if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR", "BLOB"}:
             return place.node
         if "VARCHAR" in taken:
             return self.text(node)
@@ -458,10 +463,12 @@ class Rule:
         return self.plain(node)
 
     def _items(self, node: Node) -> Node:
-        """A value of two kinds as the list it may be, null where it is none."""
+        """A value as the list it may be, null where it is none."""
         place = self.places.at(node)
-        if place is None or place.storage != "json":
+        if place is None or place.storage == "list":
             return node
+        if place.storage != "json":
+            return self.places.made("NULL::JSON[]")
         return self.places.made("CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END", x=place.node)
 
     def _list_of(self, place: Place) -> Node:
@@ -503,7 +510,7 @@ class Rule:
 
     def _tried(self, node: Node) -> Node:
         """Unknown where it would be an error. DuckDB cannot try a subquery."""
-        if not self.places.lenient or any(nodes(node, "SUBQUERY")):
+        if not self.tries or any(nodes(node, "SUBQUERY")):
             return node
         return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "children": [node], **NOWHERE}
 

@@ -128,6 +128,7 @@ MEANT = [
     ("json.w == 'five'", False),
     ("txt > 3", False),
     ("int(txt) == 3", False),
+    ("len(list_filter(json.meta.src, lambda x: x = 3)) is null", True),
     ("cls in []", False),
     ("cls not in [] and json.ok not in ()", True),
     ("3 in [] or wav.size not in []", False),
