@@ -60,13 +60,19 @@ def names_of(fields: Iterable[str]) -> list[str]:
 _ONE_KIND = ("picture", "sound", "film")
 
 
+def unfit(op: object, what: str, *, field: str | None = None, hint: str | None = None) -> SchemaError:
+    """The error of an op that does not go with what it gets, which says its name: `resize(jpg, (32, 32)) expects an image`."""
+    details = {"op": str(op), "field": field or getattr(op, "ext", None)}
+    return SchemaError(f"{op} {what}", details={name: text for name, text in details.items() if text}, hint=hint)
+
+
 def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     """The error for a field that is not there, naming what is (of a record whose other fields are not read: of those that are)."""
     names = names_of(there)
     close = difflib.get_close_matches(ext, names, 1)
     meant = f" Did you mean {close[0]!r}?" if close else ""
-    text = f"{what} expects a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}"
-    return SchemaError(text, details={"field": ext}, hint=another_name(ext, names))
+    text = f"expects a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}"
+    return unfit(what, text, field=ext, hint=another_name(ext, names))
 
 
 def another_name(ext: str, there: Iterable[str]) -> str | None:

@@ -307,9 +307,8 @@ def run_step(op: Op, record: dict[str, Any], draw: Draw | None) -> dict[str, Any
     try:
         return op.run(record, draw)
     except TarvizError as error:
-        if not error.message.startswith(op.name):
-            error.message = f"{op}: {error.message}"
-        error.details.setdefault("op", str(op))
+        if "op" not in error.details:  # one that `unfit` made says it itself
+            error.message, error.details["op"] = f"{op}: {error.message}", str(op)
         skip = 'on_error="skip" leaves such records out.' if isinstance(error, DataError) else None
         raise error.at(shard=record.get("__shard__"), key=record.get("__key__"), hint=skip) from error.__cause__
     except Exception as error:  # a Func or a foreign op may raise anything; it goes on, with its place

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import ChainError, DataError, SchemaError
+from tarviz.model.errors import ChainError, DataError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.base import Draw, FieldOp, unfit
 
 _DTYPES = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 _WIDE = {"int32", "uint32", "int64", "uint64"}  # of pictures TensorFlow lacks some of these conversions, and others overflow in it
@@ -41,7 +41,7 @@ class Convert(FieldOp):
 
     def apply(self, value: Any, draw: Draw | None = None) -> Any:
         if not isinstance(value, np.ndarray | np.generic | int | float):
-            raise SchemaError(f"{self} expects an array or a number, got {type(value).__name__}. Put decode({self.ext}) before it.")
+            raise unfit(self, f"expects an array or a number, got {type(value).__name__}. Put decode({self.ext}) before it.")
         array = np.asarray(value)
         if array.dtype == self.dtype:
             return value
@@ -50,13 +50,13 @@ class Convert(FieldOp):
     def _number(self, number: NDArray[Any]) -> Any:
         dtype = np.dtype(self.dtype)
         if dtype.kind in "iu" and not np.iinfo(dtype).min <= number <= np.iinfo(dtype).max:
-            raise DataError(f"{self}: {number} is outside the range of {self.dtype}.", code="E_DECODE", details={"field": self.ext})
+            raise DataError(f"{number} is outside the range of {self.dtype}.", code="E_DECODE", details={"field": self.ext})
         return number.astype(dtype)[()]
 
     def infer(self, feature: Feature) -> Feature:
         if feature.dtype not in _DTYPES:
             cure = f" Put decode({self.ext}) before it." if feature.dtype == "bytes" else ""
-            raise SchemaError(f"{self} expects an array or a number, got {feature}.{cure}", details={"field": self.ext})
+            raise unfit(self, f"expects an array or a number, got {feature}.{cure}")
         return Feature(self.dtype, feature.shape)
 
     def lowers_on(self, schema: Schema) -> bool:

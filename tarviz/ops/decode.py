@@ -10,7 +10,7 @@ import numpy as np
 
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Buffer, Feature, Schema
-from tarviz.ops.base import Draw, FieldOp, in_graph
+from tarviz.ops.base import Draw, FieldOp, in_graph, unfit
 from tarviz.ops.convert import dtype_name
 from tarviz.ops.values.films import ANIMATIONS, WHOLE, Cut
 from tarviz.ops.values.images import pair
@@ -152,7 +152,7 @@ class Decode(FieldOp):
     def _payload(self, value: Any) -> Buffer:
         if isinstance(value, bytes | bytearray | memoryview):
             return value
-        raise SchemaError(f"{self} expects bytes, got {type(value).__name__}. Is it decoded twice?", details={"field": self.ext})
+        raise unfit(self, f"expects bytes, got {type(value).__name__}. Is it decoded twice?")
 
     def _beside(self, ext: str) -> tuple[str, ...]:
         """The fields that come beside a field of that name."""
@@ -176,7 +176,7 @@ class Decode(FieldOp):
 
     def infer(self, feature: Feature) -> Feature:
         if feature.dtype != "bytes":
-            raise SchemaError(f"{self} expects bytes, got {feature}. Is it decoded twice?", details={"field": self.ext})
+            raise unfit(self, f"expects bytes, got {feature}. Is it decoded twice?")
         match self.kind:
             case "picture":
                 return Feature(self.dtype or "uint8", (None, None, self.channels or None))

@@ -13,7 +13,7 @@ from PIL import Image
 
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.base import Draw, FieldOp, unfit
 from tarviz.ops.values.images import image_of
 from tarviz.ops.values.payloads import CLASSES
 
@@ -93,16 +93,16 @@ class Encode(FieldOp):
             raise self._refused(error) from error
 
     def _refused(self, why: object) -> SchemaError:
-        return SchemaError(f"{self} cannot write this: {str(why).rstrip('.')}.", details={"field": self.ext})
+        return unfit(self, f"cannot write this: {str(why).rstrip('.')}.")
 
     def _whole(self, value: Any) -> int:
         if isinstance(value, int | np.integer) or (isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "iu"):
             return int(value)
-        raise SchemaError(f"{self} expects a whole number, got {type(value).__name__}.", details={"field": self.ext})
+        raise unfit(self, f"expects a whole number, got {type(value).__name__}.")
 
     def _text(self, value: Any) -> bytes:
         if not isinstance(value, str):
-            raise SchemaError(f"{self} expects text, got {type(value).__name__}.", details={"field": self.ext})
+            raise unfit(self, f"expects text, got {type(value).__name__}.")
         try:
             return value.encode()
         except UnicodeEncodeError as error:
@@ -124,13 +124,13 @@ class Encode(FieldOp):
     def _check_picture(self, feature: Feature) -> None:
         if feature.dtype != "uint8" or len(feature.shape) != 3:
             cure = f" Put convert({self.ext}, uint8) before it." if feature.dtype.startswith("float") else ""
-            raise SchemaError(f"{self} expects a uint8 image [h, w, c], got {feature}.{cure}", details={"field": self.ext})
+            raise unfit(self, f"expects a uint8 image [h, w, c], got {feature}.{cure}")
         if feature.shape[2] not in (None, 1, 2, 3, 4):
-            raise SchemaError(f"{self} expects 1 to 4 channels, got {feature}.", details={"field": self.ext})
+            raise unfit(self, f"expects 1 to 4 channels, got {feature}.")
 
     def infer(self, feature: Feature) -> Feature:
         if feature.dtype == "bytes":
-            raise SchemaError(f"{self} expects a value, got bytes. They are encoded already.", details={"field": self.ext})
+            raise unfit(self, "expects a value, got bytes. They are encoded already.")
         if self.format_name in _PICTURES:
             self._check_picture(feature)
         return Feature("bytes")

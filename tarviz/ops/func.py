@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError
 from tarviz.model.types import PLACES, Feature, Schema
-from tarviz.ops.base import RecordOp
+from tarviz.ops.base import RecordOp, unfit
 from tarviz.ops.convert import dtype_name
 
 
@@ -57,13 +57,13 @@ class Func(RecordOp):
         if result is None:
             result = record
         if not isinstance(result, Mapping):
-            raise SchemaError(f"{self} has to return the record, a dict; it returned {type(result).__name__}.")
+            raise unfit(self, f"has to return the record, a dict; it returned {type(result).__name__}.")
         return {**places, **{name: as_numpy(value) for name, value in result.items()}}
 
     def infer_record(self, schema: Schema) -> Schema:
         types, shapes = self.output_types or {}, self.output_shapes or {}
         if unknown := [ext for ext in shapes if ext not in types]:
-            raise SchemaError(f"{self} has a shape for {unknown[0]!r}, but no type.")
+            raise unfit(self, f"has a shape for {unknown[0]!r}, but no type.")
         made = {ext: Feature(dtype, shapes.get(ext, ())) for ext, dtype in types.items()}
         return Schema({**schema, **made})
 

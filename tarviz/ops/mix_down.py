@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp, feature_of
+from tarviz.ops.base import Draw, FieldOp, feature_of, unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,5 +25,5 @@ class MixDown(FieldOp):
     def infer(self, feature: Feature) -> Feature:
         if not feature.dtype.startswith("float") or len(feature.shape) != 2:
             cure = f" Put decode({self.exts[0]}) before it." if feature.dtype == "bytes" else ""
-            raise SchemaError(f"{self} expects sound [samples, channels], got {feature}.{cure}", details={"field": self.ext})
+            raise unfit(self, f"expects sound [samples, channels], got {feature}.{cure}")
         return Feature(feature.dtype, (feature.shape[0], 1))

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.base import Draw, FieldOp, unfit
 from tarviz.ops.values.images import FRAMES, check_image, image_of
 
 
@@ -56,11 +56,11 @@ class Normalize(FieldOp):
     def _check(self, feature: Feature) -> Feature:
         if not feature.dtype.startswith("float"):
             cure = f"Put convert({self.ext}, float32) before it."
-            raise SchemaError(f"{self} expects a float image, got {feature}. {cure}", details={"field": self.ext})
+            raise unfit(self, f"expects a float image, got {feature}. {cure}")
         for numbers in (self.mean, self.std):
             channels = feature.shape[-1]
             if isinstance(numbers, tuple) and channels is not None and len(numbers) not in (1, channels):
-                raise SchemaError(f"{self} has {len(numbers)} numbers for {channels} channels.", details={"field": self.ext})
+                raise unfit(self, f"has {len(numbers)} numbers for {channels} channels.")
         return feature
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:

@@ -8,9 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature
-from tarviz.ops.base import Draw, FieldOp
+from tarviz.ops.base import Draw, FieldOp, unfit
 from tarviz.ops.values.images import FILM, check_image, image_of
 
 
@@ -32,7 +31,7 @@ class RandomClip(FieldOp):
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
         film = image_of(self, value, FILM)
         if not len(film):
-            raise SchemaError(f"{self} expects at least one frame, got none.", details={"field": self.ext})
+            raise unfit(self, "expects at least one frame, got none.")
         spare = len(film) - self.frames
         begin = int((0.5 if draw is None else float(draw[0])) * (max(spare, 0) + 1))
         return np.asarray(film[np.minimum(np.arange(begin, begin + self.frames), len(film) - 1)])

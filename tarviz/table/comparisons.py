@@ -49,10 +49,11 @@ class Number(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Rule:
-    """Writes expressions by the rule of comparison."""
+    """Writes expressions by the rule of comparison; `tries`: in a condition, where what would be an error is unknown."""
 
     base: duckdb.DuckDBPyConnection
     places: Places
+    tries: bool = True
 
     # what an expression is
 
@@ -126,7 +127,7 @@ class Rule:
                 return self.places.made("x <> 0", x=self.number(node).real)
             case "text":
                 return self.places.made("truth_in(x)", x=self.text(node))
-            case "other" if self.places.lenient:
+            case "other" if self.tries:
                 return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
@@ -155,8 +156,6 @@ class Rule:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
         if "null" in kinds and op in _DISTINCT:
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
-        for side in (left, right):
-            self._refuse_whole(side)
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
@@ -176,13 +175,6 @@ class Rule:
             n=self._by_number(op, left, right),
         )
 
-    def _refuse_whole(self, node: Node) -> None:
-        found, place = self.places.steps(node), self.places.at(node)
-        if found is not None and not found[1] and place is not None and place.storage == "struct":
-            name, inner = found[0]["column_names"][-1], [name for name, _ in place.type.children[:5]]
-            hint = f"Compare {', '.join(f'{name}.{each}' for each in inner)}; a whole field is null or not."
-            raise UsageError(f"{name} holds several values, of which one has to be named.", hint=hint, code="E_QUERY")
-
     def _by_number(self, op: str, left: Node, right: Node) -> Node:
         one, two = self.places.at(left), self.places.at(right)
         if all(_is_whole(node) or (place is not None and place.storage == "integer") for node, place in ((left, one), (right, two))):
@@ -198,7 +190,9 @@ class Rule:
         return self.places.made("coalesce(x, y)", x=exact, y=real)
 
     def _among(self, node: Node, choices: Sequence[Node]) -> Node:
-        """`x IN (…)`: equal to one of them."""
+        """`x IN (…)`: equal to one of them, and of none to nothing."""
+        if not choices:
+            return self.places.made("CASE WHEN x THEN false END", x=self._null(node, False))
         place = self.places.at(node)
         if place is not None and place.storage == "integer" and all(map(_is_whole, choices)):
             return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [place.node, *choices], **NOWHERE}
@@ -405,6 +399,9 @@ class Rule:
 
     def _called(self, node: Node) -> Node:
         name, arguments = function_name(node), _arguments(node)
+        if name in ("typeof", "pg_typeof") and any(self.kind(each) == "value" for each in arguments):
+            hint = "Write json_type(json.w) = 'UBIGINT' of the value itself."
+            raise UsageError(f"{name}() says what a column was made of all records, and a condition is of one.", hint=hint, code="E_QUERY")
         if name in _ARITHMETIC:
             return self.number(node).real
         if name in ("contains", "list_contains", "array_contains", "list_has") and len(arguments) == 2:
@@ -417,7 +414,11 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            made = self._taken(name, [self._items(arguments[0]), *arguments[1:]] if name in BY_ITEM and arguments else arguments)
+            if name in BY_ITEM and arguments:
+                arguments[0] = self._items(arguments[0])
+            if name in FILTERS:
+                arguments[1:] = [{**each, "expr": self.truth(each["expr"])} if "expr" in each else each for each in arguments[1:]]
+            made = self._taken(name, arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
         return self._tried(found) if scalar and name not in _SURE else found
@@ -430,11 +431,11 @@ class Rule:
         fitting = [types for _, types, _ in known if len(types) == len(arguments)] or [types for _, types, _ in known]
         kinds = [self.kind(each) for each in arguments]
         stored = {place.storage for each in arguments if (place := self.places.at(each)) is not None}
-        lists = ("other" in kinds or not self.places.lenient) and stored <= {"list", "null"}
+        lists = ("other" in kinds or not self.tries) and stored <= {"list", "null"}
         made = []
         for at, each in enumerate(arguments):
             taken = {types[min(at, len(types) - 1)] for types in fitting if types}
-            if name in _OURS or (name in _JOINED and not lists):
+            if name in _OURS or name == "hash" or (name in _JOINED and not lists):
                 taken = {"VARCHAR"}
             elif "VARCHAR" in taken or name in _JOINED:
                 taken |= {"VARCHAR"}
@@ -447,7 +448,7 @@ class Rule:
         if place is not None and "JSON" in taken and found is not None and columns.kind((found[0].get("_of") or [""])[0]) == "json":
             json = place.node if place.storage == "json" else self.places.made("to_json(x)", x=place.node)
             return self.places.made("CASE WHEN json_type(x) <> 'NULL' THEN x END", x=json)
-        if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR"}:
+        if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR", "BLOB"}:
             return place.node
         if "VARCHAR" in taken:
             return self.text(node)
@@ -462,10 +463,12 @@ class Rule:
         return self.plain(node)
 
     def _items(self, node: Node) -> Node:
-        """A value of two kinds as the list it may be, null where it is none."""
+        """A value as the list it may be, null where it is none."""
         place = self.places.at(node)
-        if place is None or place.storage != "json":
+        if place is None or place.storage == "list":
             return node
+        if place.storage != "json":
+            return self.places.made("NULL::JSON[]")
         return self.places.made("CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END", x=place.node)
 
     def _list_of(self, place: Place) -> Node:
@@ -507,7 +510,7 @@ class Rule:
 
     def _tried(self, node: Node) -> Node:
         """Unknown where it would be an error. DuckDB cannot try a subquery."""
-        if not self.places.lenient or any(nodes(node, "SUBQUERY")):
+        if not self.tries or any(nodes(node, "SUBQUERY")):
             return node
         return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "children": [node], **NOWHERE}
 

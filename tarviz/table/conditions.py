@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
 
-_CASTS = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(int|float)\s*\(""")
 _PHRASE = re.compile(r'"[^"]*"')
 _MEANT = re.compile(r"[=<>()\[\]]|\b(?:has|is|tag|key):")  # half a condition is an error, not a search for its words
 _PATH = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.\w+)+")
 _CALLED = ("startswith", "endswith", "contains", "matches", "lower", "upper", "len")
 _KEYWORDS = ("and", "or", "not", "in", "is", "like", "ilike", "between", "null", "similar to", "glob", *_CALLED)
-_BEFORE = "SELECT 1 FROM records WHERE ("
+_BEFORE = "SELECT 1 FROM records WHERE "
 _FIELDS = ("cls", "json", "txt")  # meant as fields also where no record has them
 _OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "||", "&", "|", "^", "**"})
 
@@ -103,21 +102,16 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     The leaves decide: a known column or path, one of our forms, a comparison, a call make a condition. Other words and numbers alone,
     and what DuckDB cannot read, are looked for.
     """
-    source = _CASTS.sub(lambda found: found[1] or {"int": "whole(", "float": "real_number("}[found[2]], sql.spelled_out(text))
     try:
-        tree, source = _readable(base, source, possible)
+        tree, source = _readable(base, sql.spelled_out(text), possible)
     except UsageError:
         rest = _PHRASE.sub("", text)
         if _MEANT.search(rest) or not sql.words(text) or any(_is_path(each.split("."), possible) for each in _PATH.findall(rest)):
             raise
         tree = None
-    if tree is not None:
-        node = sql.select_of(tree)
-        if node.get("modifiers") or node["type"] != "SELECT_NODE" or node["from_table"]["type"] != "BASE_TABLE":
-            raise UsageError(f"{text!r} is not a condition.", hint=HINT, code="E_QUERY")
-        if _is_condition(node["where_clause"], possible):
-            return tree, source
-    return sql.parsed(base, f"{_BEFORE}search({sql.quoted_text(text)})\n)"), None
+    if tree is not None and _is_condition(sql.select_of(tree)["where_clause"], possible):
+        return tree, source
+    return sql.parsed(base, f"{_BEFORE}search({sql.quoted_text(text)})"), None
 
 
 def _is_path(names: list[str], possible: dict[str, Part]) -> bool:
@@ -165,16 +159,16 @@ def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, 
     for way in ways:
         tried = way(source)
         try:
-            return sql.parsed(base, f"{_BEFORE}{tried}\n)"), tried
+            return sql.enclosed(base, _BEFORE, tried), tried
         except UsageError as error:
             first = first or error
     assert first is not None
     message, hint = first.message.replace("the query", f"{source!r}", 1), HINT
-    if near := re.search(r'syntax error at or near "([^"]+)"', message):
-        message = f"{source!r} cannot be read: {near[1]!r} does not fit there."
-        if near[1] == ")" and ")" not in source:
-            message = f"{source!r} cannot be read: something is missing at its end."
-        if close := difflib.get_close_matches(near[1].lower(), _KEYWORDS, 1):
+    if near := first.details.get("near"):
+        ends = first.details["position"] > len(f"{_BEFORE}({source}".encode()) and source.count("(") >= source.count(")")
+        what = "something is missing at its end" if ends else f"{near!r} does not fit there"
+        message = f"{source!r} cannot be read: {what}."
+        if close := difflib.get_close_matches(near.lower(), _KEYWORDS, 1):
             hint = f"Write {close[0]}(…, '…')" if close[0] in _CALLED else f"Nearest: {close[0]}"
             hint += "; words to look for that have a column's name among them go in double quotes."
     raise UsageError(message, hint=hint, code="E_QUERY") from first
@@ -189,6 +183,8 @@ def _apart(text: str) -> str:
     try:
         tree = ast.parse(text.strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return text
+    if isinstance(tree.body, ast.Tuple):  # which would be written in brackets, and be one expression
         return text
 
     class Chains(ast.NodeTransformer):
@@ -213,7 +209,7 @@ def _named(text: str, possible: dict[str, Part]) -> str:
 
 def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
     """Words in double quotes that name no column are texts, as in Python; `"json.id"` is the path."""
-    raw = f"{_BEFORE}{source}\n)".encode()
+    raw = f"{_BEFORE}({source}".encode()
 
     def change(node: Node) -> Node | None:
         if node.get("class") != "COLUMN_REF" or len(node["column_names"]) != 1 or node["column_names"][0] in possible:

@@ -39,6 +39,7 @@ def finished(
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
         if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
             select["where_clause"] = rule.truth(select["where_clause"])
+    rule.tries = lenient
     if not lenient:
         for join in nodes(tree, "JOIN"):  # of two values of one type as they are stored, for a hash join
             for node in nodes(join.get("condition") or {}, "COMPARISON"):
@@ -108,7 +109,7 @@ def _type(rule: Rule, node: Node) -> Any:
 
 def _list_type(rule: Rule, node: Node) -> Any:
     """The type of what may be a list; None where it is none."""
-    if (place := rule.places.at(node)) is not None and place.storage == "json":
+    if (place := rule.places.at(node)) is not None and place.storage != "list":
         return rule.base.list_type(rule.base.sqltype("JSON"))
     kind = _type(rule, node)
     return kind if kind is not None and kind.id == "list" else None

@@ -70,9 +70,19 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
         if re.match(r"\s*pivot\b", text, re.IGNORECASE):
             way = "Name its values: FROM records PIVOT (count(*) FOR txt IN ('cat', 'dog')); or GROUP BY the column."
             raise UsageError("a PIVOT that looks for its values itself is not supported.", hint=way, code="E_QUERY")
-        raise UsageError(f"the query cannot be read: {message.rstrip('!.')}.", hint="Only SELECT is supported.", code="E_QUERY")
+        at, length = json.loads(tree.get("location", "[0,0]"))  # in bytes
+        details = {"position": at, "near": text.encode()[at : at + length].decode()}
+        why = f"the query cannot be read: {message.rstrip('!.')}."
+        raise UsageError(why, hint="Only SELECT is supported.", code="E_QUERY", details=details)
     if len(tree["statements"]) != 1:
         raise UsageError("a query is one statement.", code="E_QUERY")
+    return tree
+
+
+def enclosed(base: duckdb.DuckDBPyConnection, before: str, text: str) -> Node:
+    """The tree of a SELECT that ends in a text, which has to be one expression by itself: in brackets, and also without any."""
+    tree = parsed(base, f"{before}({text}\n)")
+    parsed(base, f"SELECT 1 WHERE {text}")  # here `x) or (1 = 1` closes what it has not opened
     return tree
 
 
@@ -88,6 +98,7 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 
 def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
     """An expression, as the SELECT of one column."""
+    enclosed(base, "SELECT ", spelled_out(text))
     return query(base, f"SELECT ({text}\n) FROM records", possible)
 
 
@@ -311,17 +322,20 @@ def quoted_name(name: str) -> str:
 
 FORMS = {"has": "has", "is": "marked", "tag": "tagged", "key": "key_holds"}
 """What is written before a colon, and the function that it is."""
-_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):("[^"]+"|'(?:[^']|'')+'|[^\s()"'][^\s()]*)""")
+_FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):("[^"]+"|'(?:[^']|'')+'|[^\s()"'][^\s()]*)|\b(int|float)\s*\(""")
 
 
 def spelled_out(text: str) -> str:
-    """The forms with a colon as calls; a name in them ends at a space or a bracket, or is in quotes.
+    """The forms with a colon as calls; a name in them ends at a space or a bracket, or is in quotes. And Python's int() and float(), which
+    DuckDB does not read as calls.
 
-    >>> spelled_out("tag:don't and not has:seg.png or tag:'at sea'")
-    "tagged('don''t') and not has('seg.png') or tagged('at sea')"
+    >>> spelled_out("tag:don't and not has:seg.png or tag:'at sea' and int(cls) = 3")
+    "tagged('don''t') and not has('seg.png') or tagged('at sea') and whole(cls) = 3"
     """
 
     def call(found: re.Match[str]) -> str:
+        if found[4]:
+            return {"int": "whole(", "float": "real_number("}[found[4]]
         name = found[3]
         if name[0] in "\"'":
             name = name[1:-1].replace("''", "'")

@@ -105,7 +105,7 @@ class TestNames:
         error = missing("decode(jgp)", "jgp", ["__key__", "jpg", "cls"])
 
         assert "decode(jgp) expects a field 'jgp'; there are jpg, cls. Did you mean 'jpg'?" == error.message
-        assert {"field": "jgp"} == error.details
+        assert {"op": "decode(jgp)", "field": "jgp"} == error.details
         assert "there are none" in missing("x", "a", ["__key__"]).message
 
     @pytest.mark.parametrize("wrong", [(), ("",), (3,), ("a", None)])

@@ -123,7 +123,7 @@ class TestEncodeArray(OpTests):
 def test_what_a_format_cannot_hold_is_refused_by_name(ext: str, value: Any, why: str):
     with pytest.raises(SchemaError, match=why) as found:
         Encode(ext).apply(value)
-    assert {"field": ext} == found.value.details
+    assert {"op": f"encode({ext})", "field": ext} == found.value.details
 
 
 def test_numbers_that_npy_has_no_name_for_are_refused():

@@ -9,6 +9,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import tarviz
 from tarviz.cli import main
@@ -21,6 +23,46 @@ from tarviz.table.conditions import joined
 from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
 
+PIECES = st.sampled_from(
+    [
+        *[
+            ")",
+            "(",
+            " or ",
+            " and ",
+            "cls = 3",
+            "1=1",
+            "cls",
+            "dog",
+            "true",
+            " -- ",
+            "/*",
+            "*/",
+            ";",
+            " order by ",
+            "\n",
+            ",",
+            "'",
+            '"',
+            "$$",
+        ],
+        *[
+            " union select 1 ",
+            " then ",
+            " end ",
+            "case when ",
+            "select 1 ",
+            " from tags",
+            " limit 1",
+            " < ",
+            "not ",
+            "[",
+            "]",
+            " as x",
+            "3",
+        ],
+    ]
+)
 CAT = {
     "cls": b"3\n",
     "jpg": b"x" * 900,
@@ -86,6 +128,12 @@ MEANT = [
     ("json.w == 'five'", False),
     ("txt > 3", False),
     ("int(txt) == 3", False),
+    ("len(list_filter(json.meta.src, lambda x: x = 3)) is null", True),
+    ("cls in []", False),
+    ("cls not in [] and json.ok not in ()", True),
+    ("3 in [] or wav.size not in []", False),
+    ("json = 'web' or json.meta = 'web' or json < 3", False),
+    ("json.meta != 'web'", False),
     ("abs(-cls) == 3", True),
     ("json.ok", True),
     ("json.none is null", True),
@@ -132,6 +180,9 @@ class TestOneRecord:
             "(1",
             "cls = 1; drop view records",
             "1) UNION (SELECT 1",
+            "x) or (1=1",
+            "txt) or (1=1) --",
+            "1 < cls < 3, 4",
             "x y = 3",
             "nothing.at.all > 3",
         ]:
@@ -157,6 +208,22 @@ class TestOneRecord:
             assert "E_QUERY" == error.value.code
         with pytest.raises(UsageError, match="Nearest: like"):
             tarviz.table(animals).rows("seg.png lik 'x'")
+
+    @pytest.mark.matrix
+    @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(st.lists(PIECES, min_size=1, max_size=7).map("".join))
+    def test_is_one_expression_by_itself_and_another_beside_it_only_narrows(self, animals, text):
+        table = tarviz.table(animals)
+
+        def asked(where: str) -> list[int] | None:
+            with contextlib.suppress(UsageError):
+                return table.rows(where).n.tolist()
+            return None
+
+        alone, beside = asked(text), None
+        with contextlib.suppress(UsageError):
+            beside = asked(joined((text, "cls = 3")))
+        assert beside == (None if alone is None else [at for at in alone if at == 0])
 
     @pytest.mark.parametrize(
         "text", ["on the roof", '"json.w" dog', "a n.b dog", "key.ring toy", "it's a dog", "v1.5 of it", "dog.jpeg here"]

@@ -184,6 +184,8 @@ SAID = [
     ("rows", "objects.label = 'x'", r"there is no column objects\.label\. Hint: Write any_object\(label = …\)"),
     ("rows", "lower(txt, 1) = 'x'", r"lower\(\) cannot be called with a text, a number\. Hint: Write lower\(string VARCHAR\)"),
     ("rows", "int() = 1", r"int\(\) takes one argument"),
+    ("rows", "typeof(json.s) = 'BIGINT'", r"typeof\(\) says what a column was made.*json_type\("),
+    ("sql", "select key from records where typeof(txt) = 'VARCHAR'", r"typeof\(\) says what a column was made"),
     ("rows", "cls === 1", "does not fit there|no operator ==="),
     ("rows", "matches(txt, '(')", r"\( is no regular expression: missing \)"),
     ("sql", "select key, count(*) from records", r"key is of one record.*any_value\(key\)"),

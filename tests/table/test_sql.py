@@ -93,6 +93,11 @@ def test_a_query_of_one_statement_that_selects(table):
     assert [(2,)] == table.sql("SELECT count(*) FROM range(2)").fetchall()
 
 
+def test_words_of_a_condition_are_words_of_a_query_and_of_an_order(table):
+    assert [(4, 4.0)] == table.sql("SELECT int('3.7') + 1, float('4') FROM records WHERE int(n) = 0").fetchall()
+    assert table.rows("", "-float(n)").n.tolist() == table.rows("", "-n").n.tolist()
+
+
 def test_a_query_gives_names_of_its_own(table):
     query = "WITH t AS (SELECT n AS txt, key FROM records) SELECT r.n, txt + 1 FROM t r2 JOIN records r ON r.key = r2.key ORDER BY 1"
 

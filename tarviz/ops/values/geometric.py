@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks.carried import Carrier, Move
-from tarviz.model.errors import DataError, SchemaError
+from tarviz.model.errors import DataError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops.base import Draw, FieldOp, Op, in_graph, missing
+from tarviz.ops.base import Draw, FieldOp, Op, in_graph, missing, unfit
 from tarviz.ops.carry import Carry
 from tarviz.ops.values.carrying import carried_names, form_of, share_left
 from tarviz.ops.values.geometry import Cropped, Geometry, Size
@@ -51,7 +51,7 @@ class CarryingOp(FieldOp):
     def _moved(self, value: Any, name: str, carrier: Carrier, move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]] | None) -> Any:
         if isinstance(value, bytes | bytearray | memoryview):
             if kind_of("", value) == "picture":
-                raise SchemaError(f"{self} expects the mask {name} as an array. Put decode({name}) before it.", details={"field": name})
+                raise unfit(self, f"expects the mask {name} as an array. Put decode({name}) before it.", field=name)
             return carrier.payload(value, name)
         if not isinstance(value, np.ndarray):
             return carrier.tree(value)

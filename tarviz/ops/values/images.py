@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tarviz.model.errors import ChainError, SchemaError
+from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
-from tarviz.ops.base import feature_of
+from tarviz.ops.base import feature_of, unfit
 
 FRAMES = (3, 4)
 """Ranks of what may be an image [h, w, c] or a film [frames, h, w, c]."""
@@ -27,7 +27,7 @@ def check_image(op: object, feature: Feature, ranks: tuple[int, ...] = (3,)) -> 
         ext = getattr(op, "ext", "jpg")
         grey = " A grey one is [h, w, 1]." if len(feature.shape) == 2 and ranks != FILM else ""
         cure = f" Put decode({ext}) before it." if feature.dtype == "bytes" else grey
-        raise SchemaError(f"{op} expects {_EXPECTED[ranks]}, got {feature}.{cure}", details={"field": ext})
+        raise unfit(op, f"expects {_EXPECTED[ranks]}, got {feature}.{cure}", field=ext)
     return feature
 
 
@@ -36,7 +36,7 @@ def image_of(op: object, value: Any, ranks: tuple[int, ...] = (3,)) -> NDArray[A
     if isinstance(value, np.ndarray) and value.ndim in ranks:
         return value
     check_image(op, feature_of(value), ranks)
-    raise SchemaError(f"{op} expects {_EXPECTED[ranks]}, got {type(value).__name__}.")
+    raise unfit(op, f"expects {_EXPECTED[ranks]}, got {type(value).__name__}.")
 
 
 def pair(op: object, value: Any, what: str) -> tuple[int, int]:
@@ -55,10 +55,7 @@ def check_crop(op: Any, shape: tuple[int | None, ...], size: tuple[int, int]) ->
     """`SchemaError` when an image of `shape` is smaller than `size` in a dimension that is known."""
     if any(there is not None and there < wanted for there, wanted in zip(shape[:2], size, strict=True)):
         have = " x ".join("?" if n is None else str(n) for n in shape[:2])
-        raise SchemaError(
-            f"{op} expects an image of at least {size[0]} x {size[1]} pixels, got {have}. Put resize({op.ext}, …) before it.",
-            details={"field": op.ext},
-        )
+        raise unfit(op, f"expects an image of at least {size[0]} x {size[1]} pixels, got {have}. Put resize({op.ext}, …) before it.")
 
 
 def through_pil(image: NDArray[Any], change: Callable[[Image.Image], Image.Image]) -> NDArray[Any]:

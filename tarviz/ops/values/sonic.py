@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import SchemaError
 from tarviz.model.types import Feature, Schema
-from tarviz.ops.base import Draw, FieldOp, feature_of
+from tarviz.ops.base import Draw, FieldOp, feature_of, unfit
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class SoundOp(FieldOp):
         """`feature` when it can be sound; `SchemaError` otherwise."""
         if feature.dtype not in ("float32", "float64", "int16") or len(feature.shape) != 2:
             cure = f" Put decode({self.exts[0]}) before it." if feature.dtype == "bytes" else ""
-            raise SchemaError(f"{self} expects sound float32 [samples, channels], got {feature}.{cure}", details={"field": self.ext})
+            raise unfit(self, f"expects sound float32 [samples, channels], got {feature}.{cure}")
         return feature
 
     def _samples(self, value: Any) -> NDArray[Any]:
@@ -66,5 +65,5 @@ class SoundOp(FieldOp):
         known = there.get(f"{ext}.rate")
         if known is None and self.rate is None:
             hint = f"decode({ext}) says it; for other arrays say it yourself: {self.name}({ext}, rate=16000, …)."
-            raise SchemaError(f"{self} does not know the sample rate of {ext}.", details={"field": self.ext}, hint=hint)
+            raise unfit(self, f"does not know the sample rate of {ext}.", hint=hint)
         return self.rate if self.rate is not None else 0 if isinstance(known, Feature) else int(known)  # type: ignore[arg-type]

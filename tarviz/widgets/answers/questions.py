@@ -158,7 +158,7 @@ class Questions:
             for text in wanted:
                 conditions.condition(self._base, text, possible)
             if label:
-                sql.query(self._base, f"SELECT ({label}\n) FROM records", possible)
+                sql.value(self._base, label, possible)
 
     @property
     def fields(self) -> list[str]:
