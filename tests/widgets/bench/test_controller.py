@@ -579,6 +579,17 @@ class TestAgain:
         assert (0.1, pytest.approx(0.3)) == (first.config["seconds"], run.result.config["seconds"])
         assert 1 == len(run.result.rows[0].runs)
 
+    def test_a_count_grows_and_shrinks_with_the_time(self):
+        run = done(lambda: iter(range(100)), count=4)
+        for times, count in ((3, 12), (0.01, 1)):
+            run.again(times)
+
+            assert run.wait(60)
+            assert count == run.result.rows[0].runs[0].total_records
+        for times in (0, -1, 86_400 / run.seconds):
+            with pytest.raises(UsageError, match="cannot be measured"):
+                run.again(times)
+
     def test_what_still_measures_is_not_begun_again(self, shards):
         run = BenchRun(shards, "decode(png)", batch=8, seconds=60)
         reply, _ = answer(run, {"name": "again", "msg": {}})
