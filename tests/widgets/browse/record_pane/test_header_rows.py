@@ -108,6 +108,14 @@ def test_fields_end_where_the_next_begin(tmp_path):
     ] == [[key, rows[key]] for key in ("name field", "mode", "uid", "gid", "size", "mtime", "format", "link", "owner")]
 
 
+def test_a_map_of_a_sparse_file_behind_its_header_is_none(tmp_path):
+    rows = shown(
+        tmp_path, _156=b"S", _257=b"ustar  \0", _386=b"%011o\0%011o\0" % (0, 5), _482=b"\1%011o\0" % 5, _512=bytes(512), _1024=b"1"
+    )
+
+    assert ("byte 1,024 (0x400), 5 bytes", "GNU sparse file", "GNU") == (rows["payload"], rows["— header"], rows["format"])
+
+
 def test_what_cannot_be_read_is_said(tmp_path):
     found = shown(tmp_path, _257=bytes(8), _108=b"9x9x9x9\0")  # as the first tars: no magic
 
