@@ -296,7 +296,7 @@ def _check_all(schema: Structure) -> None:
         if feature.dtype not in _NUMBERS and feature.dtype not in ("bytes", "str"):
             raise SchemaError(
                 f"the selection gives {feature}, which no tensor holds.",
-                hint="Pick values of it with SelectJSON, say what they are by output_types, make an array of it with Func, or leave it out.",
+                hint="Pick values of it with SelectJSON, say what it is by output_types, make an array of it with Func, or leave it out.",
             )
 
 
