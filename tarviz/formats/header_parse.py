@@ -137,11 +137,16 @@ def _pax(walk: HeaderWalk, keyword: bytes, value: bytes) -> None:
             raise DataError(f"the sparse map has more than {MAX_PIECES} pieces.", code="E_SPARSE")
 
 
-def _member(walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+def header_name(header: bytes) -> bytes:
+    """The name that one block gives, without what extension headers before it say."""
     name = header[:100].split(b"\0", 1)[0]
     if header[257:263] == b"ustar\0" and header[345:346] != b"\0":
         name = header[345:500].split(b"\0", 1)[0] + b"/" + name
-    name = walk.path or name  # an empty path sets none, as bsdtar and Go have it
+    return name
+
+
+def _member(walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+    name = walk.path or header_name(header)  # an empty path sets none, as bsdtar and Go have it
     name = walk.sparse.get(b"name", [name])[-1]
     if b"\0" in name:  # only PAX can hold one; GNU tar and bsdtar cut there
         walk.notes.append(("W_NAME_NUL", f"the name {to_text(name[:80])!r} holds a NUL byte and is cut there."))

@@ -99,6 +99,7 @@ class _Parser:
         self.kind = ""
         self.token = ""
         self.start = 0
+        self.depth = 0
         self.advance()
 
     def advance(self) -> None:
@@ -115,6 +116,9 @@ class _Parser:
                 raise self.error(f"{char!r} cannot stand here", hint="Put quotes round names with special characters.")
             self.at = match.end()
             self.kind, self.token = str(match.lastgroup), match.group()
+            self.depth += (self.token in _CLOSE) - (self.token in _CLOSE.values())
+            if self.depth > _DEPTH:
+                raise self.error(f"more than {_DEPTH} brackets inside each other")
             if self.kind != "space":
                 return
 
@@ -138,14 +142,14 @@ class _Parser:
                 raise self.error(f"expected '|' or the end, found {self.found()}", hint="A chain reads decode(jpg)|resize(jpg, (32, 32)).")
             self.advance()
 
-    def call(self, depth: int = 0) -> Call:
+    def call(self) -> Call:
         call = Call(self.token, self.start)
         self.advance()
         if self.token != "(":
             raise self.error(f"expected '(' after {call.name!r}, found {self.found()}", hint=f"An op is written {call.name}(jpg).")
         self.advance()
         while self.token != ")":
-            self.argument(call, depth)
+            self.argument(call)
             if self.token == ",":
                 self.advance()
             elif self.token != ")":
@@ -153,9 +157,9 @@ class _Parser:
         self.advance()
         return call
 
-    def argument(self, call: Call, depth: int) -> None:
+    def argument(self, call: Call) -> None:
         start = self.start
-        value = self.value(depth + 1)
+        value = self.value()
         if self.token != "=":
             if call.keywords:
                 raise pointed("an argument without a name stands after one with a name", self.text, start)
@@ -166,23 +170,21 @@ class _Parser:
         if value in call.keywords:
             raise pointed(f"{value} is given twice", self.text, start)
         self.advance()
-        call.keywords[value] = self.value(depth + 1)
+        call.keywords[value] = self.value()
 
-    def value(self, depth: int) -> Any:
-        if depth > _DEPTH:
-            raise self.error(f"more than {_DEPTH} brackets inside each other")
+    def value(self) -> Any:
         if self.kind in ("string", "number"):
             return self.literal()
         if self.kind == "name":
             if self.text[self.at : self.at + 1] == "(":
-                return self.call(depth)
+                return self.call()
             name = self.token
             self.advance()
             return _CONSTANTS.get(name, name)
         if self.token in ("(", "["):
-            return self.items(depth)
+            return self.items()
         if self.token == "{":
-            return self.mapping(depth)
+            return self.mapping()
         raise self.error(f"expected a value, found {self.found()}")
 
     def literal(self) -> Any:
@@ -193,14 +195,14 @@ class _Parser:
         self.advance()
         return value
 
-    def items(self, depth: int) -> Any:
+    def items(self) -> Any:
         opened, start = self.token, self.start
         close = _CLOSE[opened]
         self.advance()
         values = []
         comma = False
         while self.token != close:
-            values.append(self.value(depth + 1))
+            values.append(self.value())
             comma = self.token == ","
             if comma:
                 self.advance()
@@ -211,19 +213,19 @@ class _Parser:
             return values
         return values[0] if len(values) == 1 and not comma else tuple(values)
 
-    def mapping(self, depth: int) -> dict[Any, Any]:
+    def mapping(self) -> dict[Any, Any]:
         start = self.start
         self.advance()
         values: dict[Any, Any] = {}
         while self.token != "}":
             key_start = self.start
-            key = self.value(depth + 1)
+            key = self.value()
             if not isinstance(key, str | int):
                 raise pointed("a key has to be a name or a number", self.text, key_start)
             if self.token != ":":
                 raise self.error(f"expected ':' after {key!r}, found {self.found()}")
             self.advance()
-            values[key] = self.value(depth + 1)
+            values[key] = self.value()
             if self.token == ",":
                 self.advance()
             elif self.token != "}":

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from tarviz.formats.header_parse import header_name
 from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.member_table import joined, picked
 from tarviz.formats.records import Grouped, Grouper, part
@@ -395,20 +396,20 @@ class Walker:
         self._place(error, place, state.lost)
         if not skip:
             self._stop(error)
-            return True
-        self.skipped.append(error.fault)
-        if place is None:
+        elif place is None:
+            self.skipped.append(error.fault)
             yield from self._finish()
-            return True
-        self.state = Reading(distrust=place if state.damage.extended else None)
-        scanner.skip_to(place)
-        self._noted = place
+        else:
+            self.skipped.append(error.fault)
+            self.state = Reading(distrust=place if state.damage.extended else None)
+            scanner.skip_to(place)
+            self._noted = place
         return True
 
     def _place(self, error: TarvizError, go_on: int | None, lost: Grouped | None) -> None:
         """Fill in the record of an error, how many stand before it, and the byte where the next header is. `lost` was open there."""
         if error.code == "E_CHECKSUM" and error.member is not None and go_on is not None and go_on >= self._base:
-            error.at(key=self._key(bytes(self._data[go_on - self._base :][:100]).split(b"\0", 1)[0]))
+            error.at(key=self._key(header_name(bytes(self._data[go_on - self._base :][:BLOCK]))))
         error.at(key=self._key(to_bytes(error.member)) if error.member else None, shard=self.scanner.shard)
         before = self.records
         if lost is not None and (last := to_text(bytes(lost.keys[0]))) != error.key:

@@ -22,7 +22,7 @@ from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Row, sendable
-from tarviz.runners.shares import Piece, cut, lengths, shards
+from tarviz.runners.shares import Piece, shards, tasks
 from tarviz.runners.walk import work
 from tarviz.selection import SelectAll
 
@@ -102,7 +102,7 @@ def source(pipeline: Pipeline, epoch: int, blocks: int | None, processors: int) 
     sizes = [stores.of(piece.url).stat(piece.url).size for piece in pieces]
     total = sum(size or 0 for size in sizes)
     wanted = blocks or max(total // _TASK[1], min(2 * processors, total // _TASK[0]))
-    parts = _parts(pipeline, pieces, wanted, build=blocks is not None)
+    parts = tasks(pieces, pipeline.options, wanted, build=blocks is not None)
 
     class Shards(Datasource):  # type: ignore[misc]
         def get_name(self) -> str:
@@ -120,17 +120,6 @@ def source(pipeline: Pipeline, epoch: int, blocks: int | None, processors: int) 
         return BlockMetadata(num_rows=None, size_bytes=None, exec_stats=None, input_files=tuple(piece.url for piece in part))
 
     return Shards(), blocks or len(parts)
-
-
-def _parts(pipeline: Pipeline, whole: list[Piece], wanted: int, *, build: bool) -> list[list[Piece]]:
-    """What each task reads: a shard, or, where more tasks than shards are wanted, a range of the records, by the index (made if `build`);
-    where fewer are, several shards."""
-    counts = lengths(whole, pipeline.options, build=build) if len(whole) < wanted else None
-    if counts is not None:
-        total, many = sum(counts), max(1, min(wanted, sum(counts)))
-        return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
-    many = max(1, min(wanted, len(whole))) if build else len(whole)
-    return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,6 +262,17 @@ def lengths(whole: Sequence[Piece], options: ReadOptions, *, build: bool = True)
     return found
 
 
+def tasks(whole: list[Piece], options: ReadOptions, wanted: int, *, build: bool) -> list[list[Piece]]:
+    """What each task reads: a shard, or, where more tasks than shards are wanted, a range of the records, by the index (made if `build`);
+    where fewer are, several shards."""
+    counts = lengths(whole, options, build=build) if len(whole) < wanted else None
+    if counts is not None:
+        total, many = sum(counts), max(1, min(wanted, sum(counts)))
+        return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
+    many = max(1, min(wanted, len(whole))) if build else len(whole)
+    return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
+
+
 def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex | None:
     """The index of a plain shard whose records have the same numbers there and where they are read; None without one."""
     if url == "-" or options.where or options.keys:

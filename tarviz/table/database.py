@@ -39,6 +39,10 @@ _NOTHING = "SELECT NULL::VARCHAR AS key, NULL::VARCHAR AS shard, NULL::BIGINT AS
 _Group: TypeAlias = tuple[list[KeptColumns], list[str], bool]
 
 
+ALONE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+"""Settings of a database that fetches no code from the network."""
+
+
 def needed() -> None:
     """`MissingPackageError` where DuckDB or pyarrow is not installed."""
     for package in ("duckdb", "pyarrow"):
@@ -58,8 +62,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
     """A database that holds the view `records` over these shards and the table `tags`, and can reach nothing else."""
     import duckdb
 
-    settings: dict[str, Any] = {"python_enable_replacements": False, "autoinstall_known_extensions": False}
-    settings |= {"autoload_known_extensions": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
+    settings = {**ALONE, "python_enable_replacements": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"lambda_syntax": "ENABLE_SINGLE_ARROW"}  # `x -> x > 1` as well as `lambda x: x > 1`
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}
     base = duckdb.connect(config=settings)

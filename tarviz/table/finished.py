@@ -65,9 +65,8 @@ def _given(rule: Rule, tree: Node) -> dict[str, Any]:
     for names, items in _named(tree):
         for item, name in zip(items, [*names, *(own_name(each) for each in items[len(names) :])], strict=False):
             kind = _type(rule, item)
-            if kind is None and (item.get("column_names") or [""])[-1] == name:  # `SELECT x FROM t` gives what t does
-                continue
-            found.setdefault(name.lower(), []).append(kind)
+            if kind is not None or (item.get("column_names") or [""])[-1] != name:  # `SELECT x FROM t` gives what t does
+                found.setdefault(name.lower(), []).append(kind)
     return {
         name: kinds[0]
         for name, kinds in found.items()

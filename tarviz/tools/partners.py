@@ -23,7 +23,7 @@ from tarviz.model.urls import without_query
 from tarviz.read.index import Index
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.database import memory_limit, needed
+from tarviz.table.database import ALONE, memory_limit, needed
 from tarviz.table.facets import literal
 from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import quoted_name
@@ -164,8 +164,7 @@ class Rows:
         else:
             spooled(URL(url), place, ReadOptions(), ReadReport())
         limit = f"{min(memory_limit(), 1 << 30) >> 20}MiB"
-        settings: dict[str, Any] = {"memory_limit": limit, "autoinstall_known_extensions": False, "autoload_known_extensions": False}
-        self._base = duckdb.connect(os.path.join(folder, "rows"), config=settings)
+        self._base = duckdb.connect(os.path.join(folder, "rows"), config={**ALONE, "memory_limit": limit})
         try:
             titles = _titles(place, self._ending) if self._ending in (".csv", ".tsv") else []
             columns = ", ".join(f"{literal(title)}: 'VARCHAR'" for title in titles)  # DuckDB is to guess nothing: it may leave out lines

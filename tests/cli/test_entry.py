@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import json
 import os
 import subprocess
@@ -40,6 +42,19 @@ class TestHelp:
         listed = [name for names in cli.GROUPS.values() for name in names]
 
         assert len(set(listed)) == len(listed)
+
+    def test_an_option_left_out_means_the_same_in_python(self):
+        compared = 0
+        for name in plugins.names("commands"):
+            room = importlib.import_module(f"tarviz.commands.{name}")
+            parts = inspect.signature(getattr(room, name)).parameters
+            for option in room.command.params:
+                told, part = option.get_default(click.Context(room.command)), parts.get(option.name)
+                if part and isinstance(told, bool | int | float | str) and part.default not in (None, part.empty):
+                    assert str(told or "") == str(part.default or ""), (name, part.name)
+                    compared += 1
+
+        assert compared > 90
 
     @pytest.mark.parametrize("name", plugins.names("commands"))
     def test_a_verb_has_a_page_with_an_example(self, name: str, capsys: pytest.CaptureFixture[str]):

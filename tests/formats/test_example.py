@@ -171,8 +171,10 @@ class TestDecode:
     def test_lists_may_be_packed_or_not(self):
         unpacked = b"\x1a\x04\x08\x01\x08\x02"
         floats = b"\x12\x0a\x0d\x00\x00\x80\x3f\x0d\x00\x00\x00\x40"
+        mixed = b"\x0a\x28" + b"\x01" * 40 + b"\x08\x02" + b"\x0a\x01\x03"
 
         assert {"a": [1, 2]} == example.decode(_example(b"a", unpacked))
+        assert {"a": [1] * 40 + [2, 3]} == example.decode(_example(b"a", b"\x1a" + bytes([len(mixed)]) + mixed))
         assert {"a": [1.0, 2.0]} == example.decode(_example(b"a", floats))
 
     def test_of_a_repeated_name_the_last_counts(self):

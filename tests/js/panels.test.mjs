@@ -357,12 +357,15 @@ test("a line goes from lowest to highest, an envelope between two lines", () => 
   const envelope = drawnPlot({
     kind: "envelope",
     series: [
-      ["low", [-1, null]],
-      ["high", [1, 1]],
+      ["low", [-1, 0, null]],
+      ["high", [1, 0, 1]],
     ],
   });
   assert.deepEqual(
-    [[0, 2, 150, 76]],
+    [
+      [0, 2, 100, 76],
+      [100, 40, 100, 1],
+    ],
     envelope.filter(([name]) => name === "fillRect").map(([, ...box]) => box),
   );
 });

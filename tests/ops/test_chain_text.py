@@ -121,6 +121,15 @@ class TestText:
             with pytest.raises(ChainError):
                 parse_chain(text)
 
+    @pytest.mark.parametrize(("opened", "closed"), ["[]", ("(", ",)"), ("g(", ")"), ("{a: ", "}"), ("g(x=", ")"), ("[1, ", "]")])
+    def test_so_many_brackets_may_be_inside_each_other(self, opened: str, closed: str) -> None:
+        def text(depth: int) -> str:
+            return f"f({opened * depth}1{closed * depth})"
+
+        assert ["f"] * 40 == [call.name for call in parse_calls("|".join([text(29)] * 40))]
+        with pytest.raises(ChainError, match="more than 30 brackets inside each other"):
+            parse_calls(text(30))
+
     def test_white_space_does_not_matter(self) -> None:
         assert parse_chain("decode(jpg)|resize(jpg,(32,48))") == parse_chain("\n decode( jpg )\n| resize(jpg , (32, 48), )")
 

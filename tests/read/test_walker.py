@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tarviz.formats.tar_header import tar_header
 from tarviz.model.errors import DataError, LimitError, StoreError, TarvizError
 from tarviz.read.rules import Decided
 from tarviz.read.stream import ReadOptions
@@ -65,6 +66,16 @@ class TestCertain:
             _, _, one = walked(data, size)
 
             assert ["W_SKIPPED_TYPE"] == [fault.code for fault in one.notes]
+
+    def test_warnings_come_in_the_order_of_the_shard(self):
+        pipe, plain = raw("a.fifo", kind=b"6"), member("README", b"1")
+        data = plain + RECORD + pipe + plain + OTHER + pipe + plain + pipe + member("c.txt") + END
+        for size in range(512, len(data) + 512, 512):
+            _, _, one = walked(data, size)
+            places = [fault.offset or 0 for fault in one.notes]
+
+            assert [pipe if fault.code == "W_SKIPPED_TYPE" else plain[:512] for fault in one.notes] == [data[at:][:512] for at in places]
+            assert (6, sorted(places)) == (len(places), places)
 
     def test_numbers_count_over_all_windows(self):
         one = walker()
@@ -150,6 +161,15 @@ class TestDamage:
         assert ("E_CHECKSUM", len(RECORD)) == (one.error.code, one.error.offset)
         assert len(RECORD) + 1024 == one.error.details["resync_at"]
         assert {"key": "a", "fields": ["txt", "cls"]} == one.error.details["pending"]
+
+    @pytest.mark.parametrize("folder", ["", "f" * 93, "f" * 60 + "/" + "f" * 60])
+    def test_the_error_has_the_key_of_the_member_there(self, folder: str):
+        bad = bytearray(member("b.txt", b"3"))
+        bad[150] ^= 1
+        _, _, one = walked(RECORD + bytes(bad) + tar_header(f"{folder}/b.cls", 1) + END, 512)
+
+        assert isinstance(one.error, TarvizError)
+        assert ("E_CHECKSUM", f"{folder}/b") == (one.error.code, one.error.key)
 
     @pytest.mark.parametrize("size", [512, 1024, 1 << 20])
     def test_skipping_goes_on_there_and_leaves_out_the_neighbours(self, size: int):

@@ -217,6 +217,33 @@ class TestCounted:
         assert known == (shares.counted(Piece(URL(str(url))), options) is not None)
 
 
+class TestTasks:
+    @pytest.mark.parametrize(
+        ("sizes", "wanted", "build", "expected"),
+        [
+            ([5, 1, 4], 7, True, [1, 1, 2, 1, 2, 1, 2]),
+            ([5, 1, 4], 99, True, [1] * 10),
+            ([5, 1, 4], 3, True, [5, 1, 4]),
+            ([5, 1, 4], 2, True, [5, 5]),
+            ([5, 1, 4], 0, True, [10]),
+            ([5, 1, 4], 2, False, [5, 1, 4]),
+            ([5, 1, 4], 7, False, [5, 1, 4]),
+            ([0], 9, True, [0]),
+        ],
+    )
+    def test_each_has_a_shard_a_part_or_several(
+        self, tmp_path: Path, sizes: list[int], wanted: int, build: bool, expected: list[int]
+    ) -> None:
+        pipeline = counted(tmp_path, sizes)
+        whole = shares.shards(pipeline)
+        size = dict(zip((piece.url for piece in whole), sizes, strict=True))
+        found = shares.tasks(whole, pipeline.options, wanted, build=build)
+        records = [(piece.url, piece.number(at)) for task in found for piece in task for at in range(piece.length(size[piece.url]) or 0)]
+
+        assert [(piece.url, at) for piece in whole for at in range(size[piece.url])] == records
+        assert expected == [sum(piece.length(size[piece.url]) or 0 for piece in task) for task in found]
+
+
 class TestARankWithout:
     def test_shards_of_its_own_is_an_error_on_every_rank(self, tmp_path: Path) -> None:
         pipeline = counted(tmp_path, [9, 9], "tar.gz")

@@ -232,9 +232,7 @@ def _cut(
     batches: Iterable[Batch], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, told: set[str] | None, piece: Piece
 ) -> Iterator[Chunk]:
     for batch in batches:
-        block = batch.block
-        if not len(rows := piece.rows(block)):
-            continue
+        block, rows = batch.block, piece.rows(batch.block)
         if told is not None:
             _tell_extra(block, fields, told, report)
         members = members_of(block, fields)

@@ -293,12 +293,11 @@ def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], 
 def _check_all(schema: Structure) -> None:
     """`SchemaError` where a selected value is of no type that a tensor has."""
     for feature in leaves(schema):
-        if feature.dtype in _NUMBERS or feature.dtype in ("bytes", "str"):
-            continue
-        raise SchemaError(
-            f"the selection gives {feature}, which no tensor holds.",
-            hint="Pick values of it with SelectJSON, say what they are with output_types, make an array of it with Func, or leave it out.",
-        )
+        if feature.dtype not in _NUMBERS and feature.dtype not in ("bytes", "str"):
+            raise SchemaError(
+                f"the selection gives {feature}, which no tensor holds.",
+                hint="Pick values of it with SelectJSON, say what it is by output_types, make an array of it with Func, or leave it out.",
+            )
 
 
 def _as_python(value: Any, feature: Feature) -> Any:

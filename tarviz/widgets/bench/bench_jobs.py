@@ -93,7 +93,7 @@ def _part_of_graph(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     data = pipeline.tf(repeat=None, num_workers=setting.get("workers") or None)
     thin = data.map(lambda record: {name: tf.reshape(value, [-1])[:1] for name, value in record.items()})
     batch = setting.get("batch") or 32
-    for _ in thin.batch(batch, drop_remainder=True).prefetch(2):
+    for _ in thin.batch(batch).prefetch(2):
         yield batch, 0
 
 

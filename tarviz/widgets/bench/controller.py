@@ -143,7 +143,7 @@ class BenchRun(Controller):
             machine.evict(self.urls)
         share = machine.cached_share(self.urls) if self.urls else None
         row.cache = row.cache or (machine.cache_words(share) if self.urls else "")
-        seconds = self.seconds if trial.kind != "stage" else max(0.5, self.seconds / 3)
+        seconds = self.seconds / (3 if trial.kind == "stage" else 1)
         self.meter = meter = Meter(self._clock, min(self.warmup, seconds / 2))
         counts = None
         try:

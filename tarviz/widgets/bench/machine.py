@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
@@ -91,5 +90,5 @@ def evict(urls: Iterable[URL]) -> None:
     for url in urls:
         if stores.is_local(url):
             with open(stores.local_path(url), "rb") as file:
-                os.fsync(file.fileno()) if sys.platform == "linux" else None
+                os.fsync(file.fileno())
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,7 +1,7 @@
 // @ts-check
 // The rate over time as lines on a canvas: the run at work, those before it as ghosts, megabytes a second beside it.
 
-import { fill, fitCanvas, h, screenDots } from "../host/core.mjs";
+import { fill, finely, fitCanvas, h, screenDots } from "../host/core.mjs";
 import { formatMs, formatRate, nearest, ticks } from "./figures.mjs";
 
 /** @typedef {import("./figures.mjs").Point} Point */
@@ -21,7 +21,7 @@ export function drawRateLine(canvas, readout, lines, spot, result) {
   if (!pen || !width || !height) return undefined;
   const dots = screenDots();
   fitCanvas(canvas, canvas, dots);
-  pen.setTransform(dots, 0, 0, dots, 0, 0);
+  finely(pen, dots);
   pen.clearRect(0, 0, width, height);
   const style = getComputedStyle(canvas);
   const colour = (/** @type {string} */ name) => style.getPropertyValue(name).trim();

@@ -1,7 +1,7 @@
 // @ts-check
 // Two pictures of one record against each other: side by side, wiped, blinking, or their difference with a gain; zoomed as one.
 
-import { fill, focusedBeside, h } from "../host/core.mjs";
+import { fill, finely, focusedBeside, h } from "../host/core.mjs";
 import { drawOver, layerBar } from "../panes/overlay.mjs";
 import { gained, nextGain, placed } from "./picture_pairs.mjs";
 import { lines } from "./strips.mjs";
@@ -254,7 +254,7 @@ export class Stage {
     this.canvas.height = Math.round(room.height * dots);
     const pen = this.canvas.getContext("2d");
     if (!pen) return;
-    pen.setTransform(dots, 0, 0, dots, 0, 0);
+    finely(pen, dots);
     const [a, b] = this.sides;
     const half = this.half();
     if (this.mode === "side") {

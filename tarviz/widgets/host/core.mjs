@@ -43,6 +43,9 @@ export function fitCanvas(canvas, place, dots) {
   if (canvas.height !== height) canvas.height = height;
 }
 
+/** From now on draw in our pixels, of which a canvas has `dots` each. @param {CanvasRenderingContext2D} pen @param {number} dots */
+export const finely = (pen, dots) => pen.setTransform(dots, 0, 0, dots, 0, 0);
+
 /** Give the keys back to the notebook around a widget. @param {HTMLElement} root */
 export function leave(root) {
   focusedBeside(root)?.blur();

@@ -63,7 +63,7 @@ export class MapView {
     if (!this.scatter) {
       this.scatter = new Scatter({
         signal: this.signal,
-        painter: new URLSearchParams(this.view.model.media ? location.hash.slice(1) : "").get("painter") ?? "",
+        painter: new URLSearchParams(location.hash.replace("#", "?")).get("painter") ?? "",
         onHover: (point, x, y) => this.hover(point, x, y),
         onPick: (point) => this.pick(point),
         onCircle: (corners) => this.circle(corners),

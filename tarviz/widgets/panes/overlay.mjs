@@ -1,7 +1,7 @@
 // @ts-check
 // What lies over a picture: boxes, polygons, key points and masks, on tiles and on the picture of the record pane.
 
-import { h, screenDots } from "../host/core.mjs";
+import { finely, h, screenDots } from "../host/core.mjs";
 
 /**
  * What the controller says of one record (tarviz/widgets/panes/overlays.py): sizes in pixels of the whole picture.
@@ -175,7 +175,7 @@ export function overTile(over, layers, { picture, scale, x, y }, mask) {
   Object.assign(canvas.style, { width: `${width}px`, height: `${height}px`, left: `${x}px`, top: `${y}px` });
   const draw = (/** @type {HTMLImageElement | undefined} */ image) => {
     const pen = canvas.getContext("2d");
-    pen.setTransform(dots, 0, 0, dots, 0, 0);
+    finely(pen, dots);
     drawOver(pen, over, layers, { scale, x: 0, y: 0 }, { names: width > 220, masks: [image] });
   };
   if (mask && layers.on.mask && layers.shown) {

@@ -1,7 +1,7 @@
 // @ts-check
 // A picture to zoom and pan, with the value under the pointer and what lies over it.
 
-import { fill, focusedBeside, h } from "../host/core.mjs";
+import { fill, finely, focusedBeside, h } from "../host/core.mjs";
 
 /** @param {any} block @param {DataView[]} buffers @param {{ signal: AbortSignal }} around */
 export function drawImage(block, buffers, { signal }) {
@@ -190,7 +190,7 @@ export class ImageView {
     this.canvas.width = Math.round(width * dots);
     this.canvas.height = Math.round(height * dots);
     const pen = this.canvas.getContext("2d");
-    pen.setTransform(dots, 0, 0, dots, 0, 0);
+    finely(pen, dots);
     pen.imageSmoothingEnabled = scale * dots < 4 && !(scale >= 2 && this.width <= 64);
     pen.imageSmoothingQuality = "high";
     pen.drawImage(this.picture, x, y, Math.max(1, this.width * scale), Math.max(1, this.height * scale)); // a line is still seen

@@ -333,6 +333,15 @@ class TestWorkers:
             list(wds.WebDataset(url))
         assert [*range(10, 20), *range(30, 40)] == numbers(wds.WebDataset(url, nodesplitter=wds.split_by_node))
 
+    def test_what_several_workers_had_left_comes_in_turn(self, shards: Shards) -> None:
+        dataset = wds.WebDataset(shards(40, 4))
+        common = {name: value for name, value in dataset.state_dict().items() if name in ("epoch", "seed", "node", "nodes")}
+        dataset.load_state_dict({"turn": 0, "workers": 3, "common": common, "states": {}})
+        turns = itertools.zip_longest([*range(10), *range(30, 40)], range(10, 20), range(20, 30))
+
+        assert [each for turn in turns for each in turn if each is not None] == numbers(dataset)
+        assert list(range(40)) == numbers(dataset)
+
     def test_each_worker_of_each_rank_has_a_seed_of_its_own(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("RANK", "1")
         monkeypatch.setenv("WORKER", "2")

@@ -129,7 +129,8 @@ class TestNear:
         if not options:
             assert (3, 237) == (away.report.shards, away.report.records)
 
-    def test_as_they_come_all_records_come_once(self, pictures: str, near: str) -> None:
+    def test_as_they_come_all_records_come_once(self, pictures: str, near: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(service, "PATIENCE", 0.01)  # they take longer than that to begin
         found = [int(label) for _, label in served(pipeline(pictures), near, deterministic=False)]
 
         assert list(range(237)) == sorted(found)

@@ -226,12 +226,13 @@ class TestFaults:
         assert ["/a.tar", "/b.tar"] * 4 == [request.path for request in server.requests]
         assert 1 == server.most
 
-    def test_a_redirect_whose_body_has_no_length_is_followed_as_well(self, server, store):
+    @pytest.mark.parametrize(("body", "chunked", "taken"), [(b"moved", False, 1), (b"moved", True, 2), (bytes(70_000), False, 2)])
+    def test_a_redirect_whose_body_is_long_or_has_no_length_ends_its_connection(self, server, store, body, chunked, taken):
         target = server.put("/b.tar", DATA)
-        moved = Fault(status=307, headers={"Location": target}, body=b"moved", chunked=True, times=ALWAYS)
+        moved = Fault(status=307, headers={"Location": target}, body=body, chunked=chunked, times=ALWAYS)
 
         assert DATA[5:50] == store.read(server.put("/a.tar", b"", plan=[moved]), 5, 45)
-        assert ["/a.tar", "/b.tar"] == [request.path for request in server.requests]
+        assert (["/a.tar", "/b.tar"], taken) == ([request.path for request in server.requests], server.taken)
 
     def test_names_and_headers_that_break_the_line_are_refused(self, server, store, monkeypatch):
         monkeypatch.setenv("TARVIZ_HTTP_HEADERS", f'{{"{server.url}": {{"X-Key": "planted\\r\\nX-Other: b"}}}}')

@@ -49,6 +49,7 @@ def test_rates_are_bars_from_the_top_with_their_margins_peers_in_grey(drawn: lis
     assert ["#1460b8", "#9aa4b2"] == ["#" + bytes(round(255 * part) for part in bar.get_facecolor()[:3]).hex() for bar in axes.patches]
     assert (0.0, 244.0) == axes.get_xlim()
     assert axes.yaxis_inverted()
+    assert ["left", "bottom"] == [side for side, spine in axes.spines.items() if spine.get_visible()]
     assert [(204.0, -0.36), (54.0, 0.64)] == [text.get_position() for text in axes.texts]
     assert [[180.0, 220.0], [50.0, 50.0]] == [[point[0] for point in segment] for segment in axes.collections[0].get_segments()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import threading
@@ -20,7 +21,7 @@ from tarviz.read import stream
 from tarviz.runners.eager import Eager
 from tarviz.runners.stage_timer import StageTimer
 from tarviz.widgets.bench import machine
-from tarviz.widgets.bench.bench_jobs import count_of
+from tarviz.widgets.bench.bench_jobs import Trial, count_of
 from tarviz.widgets.bench.chart import chart
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.rate_meter import Figures, Meter, half_interval, line
@@ -112,6 +113,20 @@ class TestCounts:
         run = done(steady(clock, 8.0), seconds=20, warmup=60, clock=clock, cpu=clock)
 
         assert 10.0 == run.result.rows[0].mean("seconds")
+
+    @pytest.mark.parametrize(("warmup", "measured"), [(0.5, 15.5), (60.0, 8.0)])
+    def test_a_part_of_the_graph_takes_a_third_of_the_time_and_one_round(self, warmup: float, measured: float):
+        clock = Clock()
+        run = done(steady(clock, 8.0), seconds=48, warmup=warmup, repeat=2, clock=clock)
+        begun: list[Any] = []
+        start = lambda: begun.append((1, 0) for _ in steady(clock, 8.0)) or begun[-1]  # noqa: E731
+        run.trials = [Trial(kind, kind, start) for kind in ("tarviz", "stage")]
+        run.again()
+        assert run.wait(60)
+
+        assert [2, 1] == [len(row.runs) for row in run.result.rows]
+        assert [48 - min(warmup, 24), measured] == [row.runs[0].seconds for row in run.result.rows]
+        assert [inspect.GEN_CLOSED] * 3 == list(map(inspect.getgeneratorstate, begun))
 
     def test_percentiles_are_of_the_time_between_batches(self):
         clock = Clock()
@@ -563,6 +578,17 @@ class TestAgain:
         assert [True] == renewed
         assert (0.1, pytest.approx(0.3)) == (first.config["seconds"], run.result.config["seconds"])
         assert 1 == len(run.result.rows[0].runs)
+
+    def test_a_count_grows_and_shrinks_with_the_time(self):
+        run = done(lambda: iter(range(100)), count=4)
+        for times, count in ((3, 12), (0.01, 1)):
+            run.again(times)
+
+            assert run.wait(60)
+            assert count == run.result.rows[0].runs[0].total_records
+        for times in (0, -1, 86_400 / run.seconds):
+            with pytest.raises(UsageError, match="cannot be measured"):
+                run.again(times)
 
     def test_what_still_measures_is_not_begun_again(self, shards):
         run = BenchRun(shards, "decode(png)", batch=8, seconds=60)

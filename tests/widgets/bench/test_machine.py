@@ -67,6 +67,25 @@ def test_what_is_in_memory_is_told_from_64_places_of_each_shard(tmp_path: Path, 
     assert machine.cached_share([URL(str(tmp_path / "a.tar"))]) is None
 
 
+def test_only_local_shards_are_forgotten(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+
+    def advise(descriptor: int, *rest: int) -> None:
+        asked.append((os.fstat(descriptor).st_ino, *rest))
+
+    paths = [tmp_path / "a.tar", tmp_path / "b.tar"]
+    for path in paths:
+        path.write_bytes(b"1")
+    urls = [URL(str(paths[0])), URL("s3://bucket/a.tar"), URL(str(paths[1]))]
+    monkeypatch.setattr(os, "posix_fadvise", advise, raising=False)
+    monkeypatch.setattr(os, "POSIX_FADV_DONTNEED", 4, raising=False)
+    machine.evict(urls)
+    monkeypatch.delattr(os, "posix_fadvise")
+    machine.evict(urls)
+
+    assert [(path.stat().st_ino, 0, 0, 4) for path in paths] == asked
+
+
 @pytest.mark.parametrize(
     ("share", "words"),
     [

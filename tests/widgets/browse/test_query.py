@@ -113,6 +113,19 @@ def test_rows_are_those_of_a_plain_list_in_its_order(browser: Browser, part: int
         assert len(expected(asked)) == len(query)
 
 
+def test_the_table_is_asked_for_what_takes_a_scan_long(browser: Browser, monkeypatch: pytest.MonkeyPatch):
+    questions, asked = browser.shards.questions, []
+    rows = questions.rows
+    monkeypatch.setattr(questions, "rows", lambda *args, **more: (asked.append(True), rows(*args, **more))[1])
+    by_table = [{"keys": frozenset(["a/202"])}, {"where": "has:cls"}, {"sort": "key"}, {"sort": "size", "shard": 2}]
+    for wish in ({"shard": 2}, {"only": CHOSEN}, {"area": AREA}, {"descending": True}, *by_table):
+        asked.clear()
+        query = Query(browser.shards.rows, Wish(**wish), questions).start()
+        wait_until(lambda query=query: query.done)
+
+        assert [True] * (questions.ready and wish in by_table) == asked, wish
+
+
 @pytest.mark.parametrize("descending", [False, True])
 def test_by_size_the_largest_come_first(browser: Browser, descending: bool):
     query = Query(browser.shards.rows, Wish(sort="size", descending=descending), browser.shards.questions).start()

@@ -40,7 +40,7 @@ def embedded(tmp_path, count=90):
     found = []
     for at in range(count):
         fields = {"png": png((at % 3 * 100, 50, 200 - at % 3 * 90)), "cls": str(at % 3).encode()}
-        tree = {"w": at, "h": at * at, "name": f"n{at % 2}", "score": at / 7, "even": at % 2 == 0, "list": [at]}
+        tree = {"w": at, "h": at * at, "name": f"n{at % 2}".ljust(99, "x"), "score": at / 7, "even": at % 2 == 0, "list": [at]}
         fields["json"] = json.dumps(tree).encode()
         if at % 10:
             fields["emb.npy"] = saved((centres[at % 3] + draw.normal(size=16)).astype(np.float32))
@@ -209,7 +209,11 @@ class TestColumns:
 
     @pytest.mark.parametrize(
         ("column", "expected"),
-        [("cls", lambda n: str(n % 3)), ("json.name", lambda n: f"n{n % 2}"), ("json.even", lambda n: "no" if n % 2 else "yes")],
+        [
+            ("cls", lambda n: str(n % 3)),
+            ("json.name", lambda n: f"n{n % 2}".ljust(80, "x")),
+            ("json.even", lambda n: "no" if n % 2 else "yes"),
+        ],
         ids=["cls", "text", "boolean"],
     )
     def test_groups_have_colours_and_counts(self, browser, column, expected):

@@ -56,10 +56,10 @@ def _header_fields(block: bytes) -> list[list[str]]:
         value = number(field)
         shown = "unreadable" if value is None else f"{value:o} (octal)" if name == "mode" else f"{value:,}"
         rows.append([name, f"{shown}   {_text(field)!r}"])
-    magic = _text(block[257:263])
+    magic = block[257:265]
     rows += [
         ["checksum", _text(block[148:156])],
-        ["format", "GNU" if block[257:265] == b"ustar  \0" else "ustar" if magic == "ustar" else "v7"],
+        ["format", "GNU" if magic == b"ustar  \0" else "ustar" if magic.startswith(b"ustar\0") else "v7"],
     ]
     if link := _text(block[157:257]):
         rows.append(["link", readable(link)])

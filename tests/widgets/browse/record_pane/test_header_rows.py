@@ -7,6 +7,7 @@ import tarfile
 
 import pytest
 
+from tarviz.formats.tar_header import tar_member
 from tarviz.widgets.browse.controller import Browser
 from tests.widgets.browse.test_controller import ask, settle
 
@@ -75,20 +76,47 @@ def test_pax_records_are_named(tmp_path):
     assert whole[: len(raw)] == raw
 
 
-def test_what_cannot_be_read_is_said(tmp_path):
-    path = tmp_path / "s.tar"
-    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as file:
-        info = tarfile.TarInfo("n.txt")
-        info.size = 5
-        file.addfile(info, io.BytesIO(b"12345"))
-    data = bytearray(path.read_bytes())
-    data[257:265] = bytes(8)  # as the first tars: no magic
-    data[108:116] = b"9x9x9x9\0"
-    data[148:156] = b" " * 8
+def shown(tmp_path, **fields):
+    """The rows of a header whose bytes from _N on are these."""
+    data = bytearray(tar_member("n.txt", b"12345")[0] + b"12345".ljust(1536, b"\0"))
+    for place, text in {**fields, "_148": b" " * 8}.items():
+        data[int(place[1:]) : int(place[1:]) + len(text)] = text
     data[148:156] = b"%06o\0 " % sum(data[:512])
+    path = tmp_path / "s.tar"
     path.write_bytes(data)
     browser = settle(Browser([path], cache=False))
-    found = dict(ask(browser, "header", row=0, ext="txt")[0]["rows"])
+    rows = ask(browser, "header", row=0, ext="txt")[0]["rows"]
     browser.close()
+    return dict(rows)
+
+
+def test_fields_end_where_the_next_begin(tmp_path):
+    name, link, owner, group = b"n" * 96 + b".txt", b"l" * 100, b"o" * 32, b"g" * 32
+    numbers = b"200006442000175020000144000000000005214524770400"
+    rows = shown(tmp_path, _0=name + numbers, _156=b"0" + link, _257=b"ustar\x0000" + owner + group + b"d" * 16)
+
+    assert [
+        ["name field", name.decode()],
+        ["mode", "20000644 (octal)   '20000644'"],
+        ["uid", "4,195,304   '20001750'"],
+        ["gid", "4,194,404   '20000144'"],
+        ["size", "5   '000000000005'"],
+        ["mtime", f"{0o214524770400:,}   '214524770400'"],
+        ["format", "ustar"],
+        ["link", link.decode()],
+        ["owner", f"{owner.decode()}:{group.decode()}"],
+    ] == [[key, rows[key]] for key in ("name field", "mode", "uid", "gid", "size", "mtime", "format", "link", "owner")]
+
+
+def test_a_map_of_a_sparse_file_behind_its_header_is_none(tmp_path):
+    rows = shown(
+        tmp_path, _156=b"S", _257=b"ustar  \0", _386=b"%011o\0%011o\0" % (0, 5), _482=b"\1%011o\0" % 5, _512=bytes(512), _1024=b"1"
+    )
+
+    assert ("byte 1,024 (0x400), 5 bytes", "GNU sparse file", "GNU") == (rows["payload"], rows["— header"], rows["format"])
+
+
+def test_what_cannot_be_read_is_said(tmp_path):
+    found = shown(tmp_path, _257=bytes(8), _108=b"9x9x9x9\0")  # as the first tars: no magic
 
     assert ("v7", "unreadable   '9x9x9x9'") == (found["format"], found["uid"])
