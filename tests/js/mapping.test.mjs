@@ -50,25 +50,23 @@ function mapping(answers = {}, more = {}) {
   };
   const end = new AbortController();
   const view = {
+    signal: end.signal,
     model: {},
-    label: "cls",
-    query: 7,
-    done: true,
-    tableState: { version: 1 },
-    searches: { next: {} },
+    look: { label: "cls" },
+    records: { query: 7, done: true },
+    scan: { columns: { version: 1 }, wake: () => (told.woken += 1) },
+    searches: { next: {}, run: (wish) => told.searched.push(wish) },
     rpc: async (name, msg, options) => {
       told.asked.push(options ? [name, msg, options] : [name, msg]);
       const answer = all[name] instanceof Function ? await all[name](msg) : all[name];
       if (answer instanceof Error) throw answer;
       return { buffers: [], ...answer };
     },
-    search: (wish) => told.searched.push(wish),
     select: (...place) => told.selected.push(place),
-    pane: { open: (...row) => told.opened.push(row) },
-    wake: () => (told.woken += 1),
+    open: (...row) => told.opened.push(row),
     ...more,
   };
-  const map = new MapView(view, end.signal);
+  const map = new MapView(view);
   const place = placed(map.root);
   ends.push(() => (end.abort(), place.remove()));
   const texts = (element) => [...element.children].map((one) => one.textContent);
@@ -137,7 +135,7 @@ test("the reader's own choices stay when more columns are offered; without a col
   all.map_choices = {
     r: { ...CHOICES, columns: [...CHOICES.columns, { name: "new", type: "double" }], numeric: [...CHOICES.numeric, "new"] },
   };
-  view.tableState.version = 2;
+  view.scan.columns.version = 2;
   const { length } = asked("map_colours");
   map.follow();
   await until(() => map.x.options.length === 7);
@@ -227,7 +225,7 @@ test("the axes have the values at the edges of what is in view; one that has a s
 });
 
 test("points have one colour of the page, or those of a column; many are drawn a little thinner", async () => {
-  const { map, all, open } = mapping({ map_colours: { r: { making: "reading cls" } } }, { label: "nothing" });
+  const { map, all, open } = mapping({ map_colours: { r: { making: "reading cls" } } }, { look: { label: "nothing" } });
   await open();
   map.scatter.over.style.color = "rgb(1, 2, 3)";
   map.repaint();
@@ -297,27 +295,27 @@ test("points whose records do not show are faint; it is asked once for each sear
   map.follow();
   assert.equal(1, asked("map_shown").length);
   all.map_shown = shown(0, 0, 1);
-  view.done = false;
+  view.records.done = false;
   map.follow();
   await until(() => map.scatter.faint === 2);
   all.map_shown = shown(0, 0);
-  view.query = 8;
+  view.records.query = 8;
   map.follow();
   await until(() => asked("map_shown").at(-1).query === 8);
   await new Promise(setImmediate);
   assert.equal(2, map.scatter.faint, "that is of another map");
   all.map_shown = { r: { stale: true } };
-  view.query = 9;
+  view.records.query = 9;
   map.follow();
   await until(() => asked("map_shown").at(-1).query === 9);
   await new Promise(setImmediate);
   assert.equal(2, map.scatter.faint);
   all.map_shown = { r: {} };
-  view.query = 10;
+  view.records.query = 10;
   map.follow();
   await until(() => map.scatter.faint === 0);
   map.root.hidden = true;
-  view.query = 11;
+  view.records.query = 11;
   map.follow();
   assert.equal(10, asked("map_shown").at(-1).query);
 });
@@ -371,8 +369,8 @@ test("a point that is picked is selected where its record shows, else its record
   assert.equal("no try", note());
 });
 
-test("a line around points filters, is drawn, and is let go with the map it was drawn on", async () => {
-  const { map, open, told, view } = mapping();
+test("a line around points filters, is drawn, stays while these points come again, and is let go with the map it was drawn on", async () => {
+  const { map, all, asked, open, told, view } = mapping();
   map.trace([0, 0]);
   map.showLasso(true);
   assert.equal("false", map.lasso.getAttribute("aria-pressed"), "there is no map yet");
@@ -390,6 +388,11 @@ test("a line around points filters, is drawn, and is let go with the map it was 
   map.uncircle();
   assert.deepEqual([1, []], [told.searched.length, map.scatter.line], "nothing was filtered by it");
   view.searches.next.area = [0, 0, 1, 0, 1, 1];
+  const { length } = asked("map_shown");
+  map.make();
+  await until(() => asked("map_shown").length > length);
+  assert.equal(1, told.searched.length, "the same points");
+  all.map_points.r = { ...POINTS, number: 6 };
   map.make();
   await until(() => told.searched.length === 2);
   assert.deepEqual({ area: null }, told.searched[1]);

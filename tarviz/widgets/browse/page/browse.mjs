@@ -1,29 +1,33 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, button, drawnBy, focusInPlace, h, later } from "../../host/core.mjs";
+import { bindKeys, button, drawnBy, focusInPlace, formatCount, h } from "../../host/core.mjs";
 import { makeRpc } from "../../host/requests.mjs";
 import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
 import { Facets } from "../filters/facets.mjs";
 import { ObjectClasses } from "../filters/object_classes.mjs";
-import { PLAIN, read, written } from "../marking/address.mjs";
+import { read } from "../marking/address.mjs";
 import { Curation } from "../marking/curation.mjs";
 import { History } from "../marking/history.mjs";
 import { Marks } from "../marking/marks.mjs";
 import { Views } from "../marking/views.mjs";
 import { Beside } from "./beside.mjs";
 import { Copies } from "./copies.mjs";
+import { Empty } from "./empty.mjs";
 import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
 import { Keys } from "./keys.mjs";
 import { Opening } from "./opening.mjs";
+import { Places } from "./places.mjs";
 import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
+import { Rows } from "./rows.mjs";
 import { byCaption, Search } from "./search.mjs";
 import { splitters } from "./splitters.mjs";
 import { SqlBox } from "./sql_box.mjs";
+import { Look, Records, Scan } from "./state.mjs";
 import { StatusLine } from "./status.mjs";
 import { TableView } from "./table.mjs";
 import { Tagging } from "./tagging.mjs";
@@ -37,139 +41,73 @@ export class BrowserView {
     const first = model.get("_first");
     const saved = model.get("_state") ?? {};
     this.config = first.config;
-    this.keys = new Keys(this);
-    this.copies = new Copies(this);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => this.status.tellSlow(slow) });
-    this.query = first.rows.query;
-    this.count = 0;
-    this.version = -1;
-    this.at = 0;
-    this.selected = -1;
+    this.records = new Records(this.config, first);
+    this.look = new Look(this.config, first.rows.label);
+    this.scan = new Scan();
     this.history = new History();
-    this.marks = new Marks(this.rpc, () => this.markedOthers(), this.config.marked ?? []);
-    this.curation = new Curation({
-      marks: this.marks,
-      history: this.history,
-      shown: () => ({ query: this.query, count: this.count, at: this.at }),
-      rowAt: (position) => this.grid.items.get(position)?.id,
-      say: (text, action, act) => this.status.say(text, "", action, act),
-      trouble: (error) => this.status.trouble(error),
-    });
-    this.wish = {
-      where: this.config.where,
-      sort: this.config.sort,
-      seed: this.config.seed,
-      shard: null,
-      only: false,
-      descending: false,
-      column: undefined,
-      /** a tile for each box */
-      objects: false,
-      /** corners of a line around points of the map @type {number[] | null} */
-      area: null,
-    };
-    /** @type {Map<string, { where: string, text: string, parts: string[], span?: number[] }>} conditions that were clicked, by what they are about */
-    this.picks = new Map(this.config.also.map((/** @type {string} */ where) => [where, { where, text: where, parts: [where] }]));
-    /** what the page shows when nothing was chosen on it @type {import("../marking/address.mjs").Shown} */
-    this.usual = {
-      ...PLAIN,
-      ...{ where: this.config.where, sort: this.config.sort, seed: this.config.seed, px: this.config.px, image: this.config.image },
-      picks: [...this.picks],
-      row: this.config.start,
-    };
-    /** what a far shard waits for, "" where all answer */
-    this.far = "";
-    /** how many pages look at these shards */
-    this.pages = 1;
-    /** @type {any} how far columns are made, as the controller says */
-    this.tableState = { state: "none", note: "", version: 0, bytes: 0 };
-    this.px = this.config.px;
-    this.image = this.config.image;
-    this.label = first.rows.label ?? "";
-    /** somebody chose the label */
-    this.labelChosen = false;
-    /** @type {any[]} */
-    this.shards = [];
-    this.fields = [];
-    /** @type {(value?: any) => void} ends the rest between two polls */
-    this.wake = () => {};
-    /** the next address kept is a place that Back leads from */
-    this.step = false;
-    this.remembering = later(() => this.copies.remember(), 300, signal);
-    this.lost = false;
-    /** all shards were read to their end: `total` is the number of their records */
-    this.exact = false;
-    this.total = 0;
-    /** the search is at its end; what it does till then */
-    this.done = false;
-    this.searching = "";
-    /** why the search ended early, "" where it did not */
-    this.failed = "";
-    /** words that were searched for @type {string[]} */
-    this.words = [];
-    /** how far the shards are read, in words */
-    this.state = "";
-    /** @type {any} fields, classes and findings of the shards read so far */
-    this.summary = undefined;
-    /** the rows that were fetched are in the order wished for */
-    this.ordered = first.poll.query.ordered;
-    /** fields that most records have, "" where there is no such set */
-    this.common = "";
-    /** the pane is to show the first record of the search that runs */
-    this.follow = false;
-    this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
-    this.facets = new Facets(this);
-    this.classes = new ObjectClasses({
-      rpc: this.rpc,
-      state: () => ({
-        query: this.query,
-        version: this.tableState.version,
-        total: this.total,
-        ready: this.exact && this.done && this.tableState.state === "ready",
-        boxes: this.wish.objects || Object.keys(this.layers.colours).some(Boolean),
-      }),
-      pick: (names) => this.pickClasses(names),
-      picked: () => this.pickedClasses(),
-      colour: (name) => this.layers.colour(name),
-      drawn: () => this.rail.rove(),
-      trouble: (error) => this.status.trouble(error),
-    });
-    this.views = new Views({
-      rpc: this.rpc,
-      address: () => written({ ...this.copies.shown(), row: "", at: 0 }, this.usual),
-      show: (address) => this.searches.restore({ ...this.usual, ...read(address) }).then(() => this.stepping()),
-      say: (text) => this.status.say(text),
-      trouble: (error) => this.status.trouble(error),
-    });
-    this.sql = new SqlBox({
-      rpc: this.rpc,
-      goTo: (key) => this.searches.goTo(key),
-      copy: (text) => this.copies.text(text),
-      leave: () => this.list.focus(),
-    });
-    this.keep = new Keep(this);
-    this.tagging = new Tagging(this);
-    this.rail = new Rail(this, signal);
-    this.grid = new Grid(this, signal);
-    this.table = new TableView(this, signal);
-    this.map = new MapView(this, signal);
-    this.pane = new RecordPane(this);
-    this.beside = new Beside({
-      rpc: this.rpc,
-      marked: () => [...this.marks.rows].sort((a, b) => a - b),
-      panels: (record, ending) => this.pane.around(record, ending),
-      layers: this.layers,
-      say: (text) => this.status.say(text),
-      trouble: (error) => this.status.trouble(error),
-      leave: () => this.list.focus(),
-    });
-    this.tools = new Tools(this, signal);
+    this.marks = new Marks(this.rpc, () => this.drawSoon(), this.config.marked ?? []);
     this.searches = new Search(this);
-    this.status = new StatusLine(this);
     this.polls = new Polls(this);
+    const { config, rpc, records, look, scan, history, marks, searches, polls } = this;
+    this.status = new StatusLine({ model, signal, rpc, records, scan, marks, searches, polls });
+    const { status } = this;
+    const leave = () => this.list.focus();
+    const select = (/** @type {number} */ position, /** @type {number | undefined} */ row) => this.select(position, row);
+    const page = { model, config, signal, rpc, records, look, scan, marks, history, searches, polls, status, leave, select };
+    this.keys = new Keys(this);
+    this.rail = new Rail(page);
+    const { rail } = this;
+    this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
+    const { layers } = this;
+    /** @type {Rows} */
+    this.rows = new Rows({
+      ...page,
+      layers,
+      visible: (margin) => this.grid.visibleRange(margin),
+      labelled: () => {
+        this.tools.label.value = look.label;
+      },
+      came: () => this.came(),
+      rested: () => this.rested(),
+    });
+    const { rows } = this;
+    this.table = new TableView({ ...page, rows, zoom: () => this.zoom(true) });
+    const { table } = this;
+    this.grid = new Grid({ ...page, rows, layers, table, empty: new Empty(page) });
+    this.map = new MapView({ ...page, open: (row) => this.pane.open(row) });
+    this.places = new Places({
+      ...page,
+      rows,
+      frame: () => ({ view: table.shown ? "table" : "", map: this.map.shown, large: this.zoomed }),
+      points: () => this.map.points?.number,
+    });
+    const { places } = this;
+    this.copies = new Copies({ ...page, rows, table, places });
+    const { copies } = this;
+    this.curation = new Curation({ ...page, rows });
+    this.facets = new Facets({ ...page, rail, offer: (columns) => this.tools.offerColumns(columns) });
+    this.classes = new ObjectClasses({ ...page, rail, layers });
+    this.views = new Views({ ...page, places });
+    this.sql = new SqlBox({ ...page, copies });
+    this.keep = new Keep({ ...page, rail, copies });
+    this.tagging = new Tagging({ ...page, keep: this.keep });
+    rail.more.append(this.keep.root, this.classes.root, this.facets.root);
+    this.pane = new RecordPane({
+      ...page,
+      ...{ rows, layers, copies },
+      opened: () => {
+        places.soon();
+        this.drawSoon();
+      },
+      walk: () => this.walk(),
+      acts: () => this.acts(),
+    });
+    this.beside = new Beside({ ...page, layers, pane: this.pane });
+    this.tools = new Tools({ ...page, frame: this, curation: this.curation, beside: this.beside, keep: this.keep });
     this.build(el);
     this.polls.take(first.poll);
-    this.grid.takeRows(first.rows, model.get("_pictures"));
+    this.rows.take(first.rows, model.get("_pictures"));
     this.grid.draw();
     this.start(saved);
   }
@@ -189,9 +127,7 @@ export class BrowserView {
       "header",
       { class: "tvz-head" },
       this.title,
-      this.config.opens && this.model.media
-        ? new Opening({ rpc: this.rpc, trouble: (error) => this.status.trouble(error) }, !config.title).box
-        : null,
+      this.config.opens && this.model.media ? new Opening({ rpc: this.rpc, status: this.status }, !config.title).box : null,
       this.facts,
       button("SQL", "ask the records, objects and tags in SQL", () => this.sql.toggle()),
       this.views.box,
@@ -263,76 +199,22 @@ export class BrowserView {
   /** @param {any} saved */
   start(saved) {
     const address = this.model.media ? read(location.hash) : {};
-    const shown = { ...this.usual, ...(Object.keys(address).length ? address : saved.shown) };
+    const shown = { ...this.places.usual, ...(Object.keys(address).length ? address : saved.shown) };
     if (this.model.media && document.activeElement === document.body) focusInPlace(this.grid.root); // a page of its own: the keys are ours
     if (this.model.media)
       window.addEventListener(
         "popstate",
         ({ state }) => {
           const area = state && state.map === this.map.points?.number ? state.area : null;
-          this.searches.restore({ ...this.usual, ...read(location.hash), area });
+          this.searches.restore({ ...this.places.read(location.hash), area });
         },
         { signal: this.signal },
       );
     this.searches.restore(shown).finally(() => this.polls.loop());
   }
 
-  /** Keep what is shown as a place of its own, which Back leads from. */
-  stepping() {
-    this.step ||= !this.searches.restoring; // what an address shows is no step of its own
-    this.remembering();
-  }
-
   narrow() {
     return this.root.classList.contains("tvz-narrow");
-  }
-
-  // ---- what its parts ask of each other
-
-  /** Show other records, or these in another order. @param {any} wish */
-  search(wish) {
-    return this.searches.run(wish);
-  }
-
-  /** A tile for each box, or for each record. */
-  toggleBoxes() {
-    this.search({ objects: !this.searches.next.objects });
-  }
-
-  /** The marked records only, or all. */
-  toggleMarked() {
-    this.search({ only: !this.searches.next.only });
-  }
-
-  /** Filter by a click, see `Search.pick`. @param {Parameters<Search["pick"]>} choice */
-  pick(...choice) {
-    this.searches.pick(...choice);
-  }
-
-  /** Show records that have an object of these classes, or all. @param {string[]} names */
-  pickClasses(names) {
-    const parts = names.map((name) => `has_object('${name.replaceAll("'", "''")}')`);
-    this.pick("objects", parts.join(" or "), `has ${names.join(" or ")}`, parts);
-  }
-
-  /** Classes of objects that were clicked. @returns {string[]} */
-  pickedClasses() {
-    return (this.picks.get("objects")?.parts ?? []).map((part) => part.slice("has_object('".length, -2).replaceAll("''", "'"));
-  }
-
-  /** Nothing is filtered or sorted: the records as they lie. */
-  plain() {
-    return this.searches.plain();
-  }
-
-  /** @param {string} text @param {"" | "bad"} [tone] */
-  say(text, tone = "") {
-    this.status.say(text, tone);
-  }
-
-  /** @param {unknown} error */
-  trouble(error) {
-    this.status.trouble(error);
   }
 
   // ---- the record under the cursor
@@ -345,64 +227,70 @@ export class BrowserView {
     this.select(position);
     if (event.shiftKey) return void this.curation.range(position);
     this.curation.begin(position);
-    if (event.ctrlKey || event.metaKey) this.mark();
+    if (event.ctrlKey || event.metaKey) this.curation.toggle();
   }
 
   /** @param {number} position @param {number} [id] its row, where that is known */
   select(position, id) {
-    if (position < 0 || position >= this.count) return;
-    this.at = position;
-    this.selected = this.grid.items.get(position)?.id ?? -1;
+    if (position < 0 || position >= this.records.count) return;
+    this.records.at = position;
+    this.records.selected = this.rows.items.get(position)?.id ?? -1;
     this.grid.reveal(position);
     if (this.table.shown) this.table.reveal(position);
     this.grid.draw();
     this.pane.open(id);
   }
 
-  /** @param {number} by */
-  stepShard(by) {
-    if (this.shards.length < 2) return;
-    const { shard } = this.searches.next;
-    const at = shard === null ? (by > 0 ? 0 : this.shards.length - 1) : shard + by;
-    this.search({ shard: at < 0 || at >= this.shards.length ? null : at });
-  }
-
   /** @param {number} px */
   resize(px) {
-    const first = this.selected >= 0 ? this.at : this.grid.firstVisible();
-    this.px = px;
+    const first = this.records.selected >= 0 ? this.records.at : this.grid.firstVisible();
+    this.look.px = px;
     this.tools.tileSize.value = String(px);
     this.grid.layout = undefined;
     this.grid.scrollTo(first);
     this.grid.draw();
-    this.remembering();
+    this.places.soon();
   }
 
   /** @param {string} ext */
   showField(ext) {
-    this.image = ext;
+    this.look.image = ext;
     this.tools.field.value = ext;
     this.grid.draw();
-    this.remembering();
+    this.places.soon();
   }
 
   /** @param {string | null} label null: the usual one */
   relabel(label) {
-    this.label = this.tools.label.value = (label ?? "").trim().replace(":", ".");
-    this.labelKnown = this.labelChosen = label !== null;
+    this.look.label = this.tools.label.value = (label ?? "").trim().replace(":", ".");
+    this.look.labelKnown = this.look.labelChosen = label !== null;
     this.grid.draw();
-    if (byCaption(this.searches.next) && !this.searches.restoring) this.search({});
-    this.remembering();
+    if (byCaption(this.searches.next) && !this.searches.restoring) this.searches.run({});
+    this.places.soon();
   }
 
-  mark() {
-    return this.curation.toggle();
+  /** The way from a record to its neighbours. */
+  walk() {
+    const { at, count } = this.records;
+    const walk = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
+      button(text, name, act, { "aria-label": name });
+    return h(
+      "div",
+      { class: "tvz-walk", role: "group", "aria-label": "the records shown" },
+      walk("‹", "record before (←)", () => this.select(this.records.at - 1)),
+      h("span", { class: "tvz-faint tvz-number" }, `${formatCount(at + 1)} of ${formatCount(count)}`),
+      walk("›", "next record (→)", () => this.select(this.records.at + 1)),
+      walk("✕", "back to the grid (Esc)", () => this.zoom(false)),
+    );
   }
 
-  /** Other records are marked than before, here or on another page. */
-  markedOthers() {
-    this.grid.draw();
-    this.status.tell();
+  /** What can be done with the record in the pane. */
+  acts() {
+    return [
+      button("mark", "Space", () => this.curation.toggle()),
+      button("tag …", "T: the marked records, or this one", () => this.tagging.open()),
+      button(this.zoomed ? "back" : "enlarge", "Enter", () => this.zoom(!this.zoomed)),
+    ];
   }
 
   // ---- frame parts
@@ -423,12 +311,16 @@ export class BrowserView {
     this.rail.draw();
   }
 
+  toggleRail() {
+    this.showRail(!this.root.classList.contains("tvz-railed"));
+  }
+
   /** Boxes, outlines and masks on or off. */
   toggleOver() {
     this.layers.shown = !this.layers.shown;
     this.grid.relayer();
     for (const frame of this.pane.root.querySelectorAll(".tvz-frame")) /** @type {any} */ (frame).view?.draw();
-    this.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
+    this.status.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
   }
 
   toggleTable() {
@@ -444,8 +336,8 @@ export class BrowserView {
     this.grid.layout = undefined;
     this.grid.draw();
     focusInPlace(this.list);
-    if (on) this.table.reveal(this.at);
-    this.stepping();
+    if (on) this.table.reveal(this.records.at);
+    this.places.stepping();
   }
 
   toggleMap() {
@@ -460,17 +352,17 @@ export class BrowserView {
     if (on) this.map.open();
     else if (!this.searches.restoring) this.map.uncircle();
     this.resized();
-    this.stepping();
+    this.places.stepping();
   }
 
-  /** Whether one record fills the page. */
+  /** Whether one record fills the page. @returns {boolean} */
   get zoomed() {
     return this.root.classList.contains("tvz-zoomed");
   }
 
   /** Whether the records in view are there: pictures first, then all that is counted. */
   get calm() {
-    return !this.grid.asked.size && (this.grid.items.size > 0 || this.table.shown || (this.done && !this.count));
+    return !this.rows.asked.size && (this.rows.items.size > 0 || this.table.shown || (this.records.done && !this.records.count));
   }
 
   /** What has the records: tiles or table. */
@@ -488,12 +380,26 @@ export class BrowserView {
     this.root.classList.toggle("tvz-zoomed", on);
     this.root.classList.remove("tvz-no-pane");
     this.resized();
-    if (on && this.selected < 0) this.select(this.at);
-    if (!on && this.table.shown) this.table.reveal(this.at);
+    if (on && this.records.selected < 0) this.select(this.records.at);
+    if (!on && this.table.shown) this.table.reveal(this.records.at);
     this.list.focus();
-    this.stepping();
+    this.places.stepping();
   }
 
+  /** More rows of those in view are there. */
+  came() {
+    if (this.pane.opening && this.rows.items.has(this.records.at)) this.pane.open();
+    this.grid.draw();
+  }
+
+  /** Once the records in view are there: what is counted of all. */
+  rested() {
+    if (!this.calm) return;
+    this.facets.follow();
+    this.map.follow();
+  }
+
+  /** Other records are marked than before, here or on another page, or the cursor is on another one. */
   drawSoon() {
     this.grid.draw();
     this.status.tell();

@@ -42,6 +42,7 @@ export const KEYS = [
 const FILTERS =
   "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or words in keys and texts. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
 
+/** What a key does may be anything that the page can: they act on the view itself. */
 export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
@@ -71,17 +72,17 @@ export class Keys {
     const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.zoomed;
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) {
-      view.stepShard(name === "ArrowDown" ? 1 : -1);
+      view.searches.stepShard(name === "ArrowDown" ? 1 : -1);
       return true;
     }
     const layout = view.grid.measure();
     if (inGrid || /^[hjkl]$/.test(name)) {
-      const to = move(name, view.at, {
+      const to = move(name, view.records.at, {
         columns: view.table.shown || (view.zoomed && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns,
         rows: view.table.shown
           ? Math.floor(view.table.root.clientHeight / LINE_HEIGHT) - 1
           : Math.floor(view.grid.viewHeight() / layout.rowHeight),
-        count: view.count,
+        count: view.records.count,
       });
       if (to !== undefined) {
         if (!event.shiftKey) view.curation.begin(to);
@@ -97,8 +98,8 @@ export class Keys {
     }
     const acts = /** @type {Record<string, () => void>} */ ({
       Enter: () => view.zoom(!view.zoomed),
-      "[": () => view.stepShard(-1),
-      "]": () => view.stepShard(1),
+      "[": () => view.searches.stepShard(-1),
+      "]": () => view.searches.stepShard(1),
       g: () => view.tools.askGo(),
       "/": () => {
         view.tools.filter.focus();
@@ -107,21 +108,25 @@ export class Keys {
       "+": () => this.step(1),
       "=": () => this.step(1),
       "-": () => this.step(-1),
-      r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }),
-      Space: () => view.mark(),
+      r: () =>
+        view.searches.run({
+          sort: "random",
+          seed: view.records.wish.sort === "random" ? view.records.wish.seed + 1 : view.records.wish.seed,
+        }),
+      Space: () => view.curation.toggle(),
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
       b: () => view.beside.open(),
-      m: () => view.toggleMarked(),
+      m: () => view.searches.toggleMarked(),
       y: () => view.copies.key(),
-      Y: () => view.copies.record(),
+      Y: () => view.pane.copy(),
       c: () => view.copies.compare(),
       i: () => view.togglePane(),
       "?": () => this.sheet.toggle(),
       o: () => view.toggleOver(),
       T: () => view.tagging.open(),
       t: () => view.toggleTable(),
-      x: () => view.toggleBoxes(),
+      x: () => view.searches.toggleBoxes(),
       p: () => view.toggleMap(),
     });
     for (const control of ["Ctrl+", "Meta+"]) {
@@ -154,7 +159,7 @@ export class Keys {
     const view = /** @type {any} */ (browser.zoomed && browser.pane.root.querySelector(".tvz-frame"))?.view;
     if (view) return view.zoom(by > 0 ? 1.5 : 1 / 1.5);
     const sizes = browser.config.sizes;
-    const at = sizes.indexOf(browser.px) + by;
+    const at = sizes.indexOf(browser.look.px) + by;
     if (sizes[at]) browser.resize(sizes[at]);
     return undefined;
   }
