@@ -76,6 +76,7 @@ test("a line that is cut begins eight letters before its first hit, from the six
       .join("|");
   assert.equal("12345678901234|red| x", line("12345678901234red x"));
   assert.equal("…89012345|red| x", line("123456789012345red x"));
+  assert.equal("…89012345|red| |zz|", line("123456789012345red zz"));
   assert.equal("nothing that is asked for", line("nothing that is asked for"));
 });
 

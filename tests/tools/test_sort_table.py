@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import numpy as np
@@ -94,6 +95,22 @@ class TestTable:
         assert [b"a", b"b", b"a", b"c", b"d", b"c", b"a", b"a", b"b"] == table.keys.tolist()
         assert hashes(table.keys.tolist()).tolist() == table.hash.tolist()
         assert [[0, 2, 6]] == table.apart()
+
+    def test_pieces_of_one_record_have_no_field_in_common(self, tmp_path: Path):
+        keys = list(itertools.product("xyz", repeat=4))
+        members = [member(f"k{key:02d}.{exts[turn]}", b"") for turn in range(4) for key, exts in enumerate(keys)]
+        (tmp_path / "a.tar").write_bytes(b"".join(members) + TAR_END)
+        table = SortTable()
+        for batch in batches(tmp_path / "a.tar"):
+            table.add(HeldTar(URL(str(tmp_path / "a.tar"))), batch)
+        expected: list[list[int]] = []
+        for key, exts in enumerate(keys):
+            begins = [0]
+            for turn in range(1, 4):
+                begins += [turn] if exts[turn] in exts[begins[-1] : turn] else []
+            expected += [[81 * turn + key for turn in range(low, high)] for low, high in itertools.pairwise([*begins, 4])]
+
+        assert sorted(group for group in expected if len(group) > 1) == sorted(table.apart())
 
     def test_bytes_come_in_the_order_that_is_asked_for(self, table, monkeypatch):
         for stride, chunk in [(1 << 16, 2 << 20), (2, 2 << 20), (1 << 16, 512), (3, 1024)]:

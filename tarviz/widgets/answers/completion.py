@@ -84,9 +84,7 @@ def _values(table: Table, column: str, word: str) -> list[Item]:
         return []
     facet = table.remembered(("completed", column), lambda: table.facets(column))
     found: list[Item] = []
-    for bar in facet.bars:
-        if bar.low is not None and bar.low != bar.high:
-            continue
+    for bar in (each for each in facet.bars if each.low is None or each.low == each.high):
         value: Any = bar.label if bar.low is None else int(bar.low) if float(bar.low).is_integer() else bar.low
         text = literal(value) if facet.type != "boolean" else str(value).lower()
         if text != word and text.lower().startswith((word.lower(), f"'{word.lower()}")):

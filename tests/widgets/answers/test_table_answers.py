@@ -202,6 +202,12 @@ class TestGrowing:
             assert version < ask(browser, "poll")[0]["table"]["version"]
             assert {"of": None}.items() <= ask(browser, "facet", column="json.w")[0].items()
 
+    def test_while_shards_are_scanned_they_are_read_where_they_are_asked_for(self, shards, monkeypatch):
+        monkeypatch.setattr(Rows, "finished", property(lambda _: False))
+        with contextlib.closing(Browser(shards, cache=False)) as browser:
+            assert "scanning" == ask(browser, "poll")[0]["table"]["state"]
+            assert ask(browser, "prepare")[0]["state"] in ("making", "ready")
+
     def test_columns_are_read_beside_a_scan_that_takes_long(self, shards, monkeypatch):
         monkeypatch.setattr(questions, "SOON", 0.0)
         monkeypatch.setattr(Rows, "finished", property(lambda _: False))
