@@ -371,8 +371,8 @@ test("a point that is picked is selected where its record shows, else its record
   assert.equal("no try", note());
 });
 
-test("a line around points filters, is drawn, and is let go with the map it was drawn on", async () => {
-  const { map, open, told, view } = mapping();
+test("a line around points filters, is drawn, stays while these points come again, and is let go with the map it was drawn on", async () => {
+  const { map, all, asked, open, told, view } = mapping();
   map.trace([0, 0]);
   map.showLasso(true);
   assert.equal("false", map.lasso.getAttribute("aria-pressed"), "there is no map yet");
@@ -390,6 +390,11 @@ test("a line around points filters, is drawn, and is let go with the map it was 
   map.uncircle();
   assert.deepEqual([1, []], [told.searched.length, map.scatter.line], "nothing was filtered by it");
   view.searches.next.area = [0, 0, 1, 0, 1, 1];
+  const { length } = asked("map_shown");
+  map.make();
+  await until(() => asked("map_shown").length > length);
+  assert.equal(1, told.searched.length, "the same points");
+  all.map_points.r = { ...POINTS, number: 6 };
   map.make();
   await until(() => told.searched.length === 2);
   assert.deepEqual({ area: null }, told.searched[1]);

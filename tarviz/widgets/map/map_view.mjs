@@ -177,11 +177,11 @@ export class MapView {
   take(r, buffers) {
     const { buffer, byteOffset, byteLength } = buffers[0];
     this.places = new Float32Array(buffer.slice(byteOffset, byteOffset + byteLength)); // it may lie at an odd place
+    if (r.number !== this.points?.number) this.uncircle(); // a line around these very points stays
     this.points = r;
     this.mask = undefined;
     this.colours = undefined;
     this.told = "";
-    this.uncircle();
     fill(this.note, [plural(r.count, "point"), r.note].filter(Boolean).join(" · "));
     this.drawAxes();
     this.scatter?.fit();
