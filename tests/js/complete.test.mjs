@@ -25,7 +25,7 @@ async function suggested(text, { start = 0, answer = async () => ({ r: { start, 
     asked.push(request);
     return answer(input);
   };
-  const help = new Completion({ signal: end.signal, root, rpc }, input, options);
+  const help = new Completion({ signal: end.signal, root, rpc, scan: { lost: false } }, input, options);
   root.append(help.list);
   ends.push(() => (end.abort(), root.remove()));
   input.focus();

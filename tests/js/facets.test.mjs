@@ -19,15 +19,16 @@ const shown = (root) => {
 function faceted(more = {}) {
   const told = { asked: [], picked: [], offered: [], woken: 0, trouble: [], roved: 0 };
   const view = {
-    query: 3,
-    exact: true,
-    lost: false,
-    picks: new Map(),
+    records: { query: 3, picks: new Map() },
+    scan: {
+      exact: true,
+      lost: false,
+      columns: { state: "ready", version: 1, note: "", bytes: 2e6 },
+      wake: () => (told.woken += 1),
+    },
     signal: new AbortController().signal,
-    tableState: { state: "ready", version: 1, note: "", bytes: 2e6 },
     rpc: async (name, msg) => (told.asked.push([name, msg?.column ?? msg]), view.answer(name, msg)),
     answer: () => ({ r: {} }),
-    wake: () => (told.woken += 1),
     trouble: (error) => told.trouble.push(error.message),
     pick: (...choice) => told.picked.push(choice),
     rail: { rove: () => (told.roved += 1) },
@@ -74,7 +75,7 @@ test("the first five columns are unfolded, what each holds is asked for, and aga
   facets.follow();
   await until(() => facets.settled && !facets.busy);
   assert.equal(5, told.asked.splice(0, 99).length, "asked for once, though a poll came meanwhile");
-  view.query = 4;
+  view.records.query = 4;
   assert.ok(!facets.settled);
   facets.follow();
   await until(() => facets.settled && !facets.busy);
@@ -101,7 +102,7 @@ test("the first five columns are unfolded, what each holds is asked for, and aga
     [..."bcdef"],
     told.asked.splice(0, 9).map(([, column]) => column),
   );
-  view.tableState = { ...view.tableState, version: 2 };
+  view.scan.columns = { ...view.scan.columns, version: 2 };
   facets.follow();
   await until(() => facets.settled && !facets.busy);
   assert.deepEqual(
@@ -119,19 +120,19 @@ test("while columns are read nothing is settled; nothing is asked of a server th
     ["none", true],
     ["costly", true],
   ]) {
-    view.tableState.state = state;
+    view.scan.columns.state = state;
     assert.equal(settled, facets.settled, state);
   }
-  view.tableState = { ...view.tableState, state: "making", note: "reading cls" };
+  view.scan.columns = { ...view.scan.columns, state: "making", note: "reading cls" };
   view.answer = () => Promise.reject(new Error("gone"));
-  view.lost = true;
+  view.scan.lost = true;
   facets.follow();
   assert.deepEqual(
     [[], "reading cls", "tvz-busy", false],
     [told.asked, facets.note.textContent, facets.note.firstChild.className, facets.note.hidden],
   );
-  view.lost = false;
-  view.tableState = { ...view.tableState, state: "ready", note: "" };
+  view.scan.lost = false;
+  view.scan.columns = { ...view.scan.columns, state: "ready", note: "" };
   facets.follow();
   await until(() => told.trouble.length);
   assert.deepEqual([["gone"], true, false, true], [told.trouble, facets.settled, facets.busy, facets.note.hidden]);
@@ -139,7 +140,7 @@ test("while columns are read nothing is settled; nothing is asked of a server th
 
 test("columns that cost much are counted when somebody asks", async () => {
   const { facets, view, told } = faceted();
-  view.tableState.state = "costly";
+  view.scan.columns.state = "costly";
   facets.follow();
   const button = facets.note.querySelector("button");
   assert.deepEqual(["count all columns (reads 2.00 MB)", false], [button.textContent, facets.note.hidden]);
@@ -217,7 +218,7 @@ test("values: how many have each, of them those shown; how many rarer there are;
   const pick = (at, more) => (click(plain.querySelectorAll(".tvz-bar")[at], more), told.picked.at(-1));
   assert.deepEqual([["c", "c is null", "no c"]], told.picked);
   assert.deepEqual(["c", "c = 'cat'", "c: cat", ["c = 'cat'"]], pick(0));
-  view.picks.set("c", { parts: ["c = 'cat'"] });
+  view.records.picks.set("c", { parts: ["c = 'cat'"] });
   assert.deepEqual(["c", "", "c: ", []], pick(0));
   assert.deepEqual(["c", "c = ''", "c: ", ["c = ''"]], pick(1));
   assert.deepEqual(["c", "c = 'cat' or c = ''", "c: cat, ", ["c = 'cat'", "c = ''"]], pick(1, { shiftKey: true }));
@@ -226,7 +227,7 @@ test("values: how many have each, of them those shown; how many rarer there are;
     ["true", "false"],
     [...box({}).querySelectorAll(".tvz-bar")].map((bar) => bar.getAttribute("aria-pressed")),
   );
-  view.picks.set("c", { parts: ["c = 'old'"] });
+  view.records.picks.set("c", { parts: ["c = 'old'"] });
   assert.deepEqual(["c", "c = 'old' or c = 'cat'", "c: c = 'old', cat", ["c = 'old'", "c = 'cat'"]], pick(0, { ctrlKey: true }));
 });
 
@@ -281,7 +282,7 @@ test("bars: as high as the highest, brushed from one to the other, walked by arr
   at(250, "pointermove");
   at(250, "pointerup");
   assert.deepEqual([false, "w >= 2 and w < 6", [1, 2]], [facets.dragged, told.picked[1][1], told.picked[1][4]]);
-  view.picks.set("w", { span: [1, 2] });
+  view.records.picks.set("w", { span: [1, 2] });
   bars = draw();
   assert.deepEqual(["0110", "2"], [on(), bars.getAttribute("aria-valuenow")]);
   press(bars, "Enter");

@@ -122,7 +122,7 @@ test("a point under the pointer shows its record, a click opens it", async () =>
   map.pointed = 0; // and the pointer moves on before the record is there
   map.showCard();
   await until(() => page.find(".tvz-pane h2").title === key);
-  assert.equal(number, page.view.at);
+  assert.equal(number, page.view.records.at);
   click(map.scatter.root, {}, "pointerleave");
   assert.ok(map.card.hidden);
 });

@@ -51,10 +51,9 @@ function mapping(answers = {}, more = {}) {
   const end = new AbortController();
   const view = {
     model: {},
-    label: "cls",
-    query: 7,
-    done: true,
-    tableState: { version: 1 },
+    look: { label: "cls" },
+    records: { query: 7, done: true },
+    scan: { columns: { version: 1 }, wake: () => (told.woken += 1) },
     searches: { next: {} },
     rpc: async (name, msg, options) => {
       told.asked.push(options ? [name, msg, options] : [name, msg]);
@@ -65,7 +64,6 @@ function mapping(answers = {}, more = {}) {
     search: (wish) => told.searched.push(wish),
     select: (...place) => told.selected.push(place),
     pane: { open: (...row) => told.opened.push(row) },
-    wake: () => (told.woken += 1),
     ...more,
   };
   const map = new MapView(view, end.signal);
@@ -137,7 +135,7 @@ test("the reader's own choices stay when more columns are offered; without a col
   all.map_choices = {
     r: { ...CHOICES, columns: [...CHOICES.columns, { name: "new", type: "double" }], numeric: [...CHOICES.numeric, "new"] },
   };
-  view.tableState.version = 2;
+  view.scan.columns.version = 2;
   const { length } = asked("map_colours");
   map.follow();
   await until(() => map.x.options.length === 7);
@@ -227,7 +225,7 @@ test("the axes have the values at the edges of what is in view; one that has a s
 });
 
 test("points have one colour of the page, or those of a column; many are drawn a little thinner", async () => {
-  const { map, all, open } = mapping({ map_colours: { r: { making: "reading cls" } } }, { label: "nothing" });
+  const { map, all, open } = mapping({ map_colours: { r: { making: "reading cls" } } }, { look: { label: "nothing" } });
   await open();
   map.scatter.over.style.color = "rgb(1, 2, 3)";
   map.repaint();
@@ -297,27 +295,27 @@ test("points whose records do not show are faint; it is asked once for each sear
   map.follow();
   assert.equal(1, asked("map_shown").length);
   all.map_shown = shown(0, 0, 1);
-  view.done = false;
+  view.records.done = false;
   map.follow();
   await until(() => map.scatter.faint === 2);
   all.map_shown = shown(0, 0);
-  view.query = 8;
+  view.records.query = 8;
   map.follow();
   await until(() => asked("map_shown").at(-1).query === 8);
   await new Promise(setImmediate);
   assert.equal(2, map.scatter.faint, "that is of another map");
   all.map_shown = { r: { stale: true } };
-  view.query = 9;
+  view.records.query = 9;
   map.follow();
   await until(() => asked("map_shown").at(-1).query === 9);
   await new Promise(setImmediate);
   assert.equal(2, map.scatter.faint);
   all.map_shown = { r: {} };
-  view.query = 10;
+  view.records.query = 10;
   map.follow();
   await until(() => map.scatter.faint === 0);
   map.root.hidden = true;
-  view.query = 11;
+  view.records.query = 11;
   map.follow();
   assert.equal(10, asked("map_shown").at(-1).query);
 });

@@ -28,7 +28,7 @@ const shown = (count) => until(() => status().includes(`${count} shown`));
 /** The page of three shards of twenty, at rest: all columns counted, the first record in the pane. */
 async function browsing(name = "browse") {
   page = await opened(name, BrowserView);
-  await until(() => keys().length && pane() && page.view.exact && page.view.facets.settled && !page.view.facets.busy);
+  await until(() => keys().length && pane() && page.view.scan.exact && page.view.facets.settled && !page.view.facets.busy);
   await until(() => page.find(".tvz-facet .tvz-figures"));
   if (page.view.marks.size) press(page.find(".tvz-grid"), "N"); // all pages have the same marks: those of a test that failed
   await until(() => !page.view.marks.size);
@@ -60,7 +60,7 @@ test("arrows, letters and far keys move the cursor, and the pane follows", async
     ["ArrowLeft", 0],
   ]) {
     press(page.find(".tvz-grid"), key);
-    assert.equal(at, page.view.at, key);
+    assert.equal(at, page.view.records.at, key);
   }
   press(page.find(".tvz-grid"), "End");
   await until(() => pane() === keyOf(59));
@@ -136,7 +136,7 @@ test("the table scrolls as far as the row under the cursor needs, and no further
 test("of two million records the wheel moves by pixels, the bar by its share, and both reach the ends", async () => {
   await browsing();
   const { grid } = page.view;
-  page.view.count = 2_000_000;
+  page.view.records.count = 2_000_000;
   grid.layout = undefined;
   const { height, scrollHeight } = grid.measure();
   const to = (place) => {
@@ -182,11 +182,11 @@ test("columns of the table are ticked, and widened by their edge", async () => {
 test("what a search that was overtaken has found is not taken for what is shown", async () => {
   await browsing();
   const told = structuredClone((await page.view.rpc("poll", { since: -1, want: 60, idle: false })).r);
-  told.query = { ...told.query, number: page.view.query - 1, count: 7, done: false };
+  told.query = { ...told.query, number: page.view.records.query - 1, count: 7, done: false };
   page.view.polls.take(told);
 
-  assert.deepEqual([60, true], [page.view.count, page.view.done]);
-  assert.equal(page.view.query - 1, told.query.number);
+  assert.deepEqual([60, true], [page.view.records.count, page.view.records.done]);
+  assert.equal(page.view.records.query - 1, told.query.number);
   await until(() => page.last("search")); // the controller is told anew what this page shows
 });
 
@@ -194,12 +194,12 @@ test("a page whose server came back goes on", async () => {
   await browsing();
   page.change = (name, answer) =>
     name === "poll" ? { ...answer, r: undefined, err: { type: "NoServer", msg: "gone", hint: "again", code: "no-kernel" } } : answer;
-  page.view.wake();
-  await until(() => page.view.lost && /gone again The pictures that were there stay/.test(status()));
+  page.view.scan.wake();
+  await until(() => page.view.scan.lost && /gone again The pictures that were there stay/.test(status()));
 
   page.change = (_, answer) => answer;
   page.view.polls.now(true); // the pointer came in
-  await until(() => !page.view.lost);
+  await until(() => !page.view.scan.lost);
 });
 
 test("a pointer that comes in while a poll is under way has files looked at after it", async () => {
@@ -214,12 +214,12 @@ test("a pointer that comes in while a poll is under way has files looked at afte
 test("rows that came before their order was known are fetched again", async () => {
   await browsing();
   const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false });
-  page.view.ordered = false;
+  page.view.records.ordered = false;
   await until(() => page.view.grid.items.has(0));
   page.view.table.key = "old";
   page.view.polls.take(structuredClone(r));
 
-  assert.ok(page.view.ordered);
+  assert.ok(page.view.records.ordered);
   assert.deepEqual([0, ""], [page.view.grid.items.size, page.view.table.key]);
   await until(() => page.view.grid.items.has(0));
 });
@@ -382,7 +382,7 @@ test("a filter is taken back and done again, and Back leads to what was shown", 
   assert.equal(1, addresses.length);
   assert.match(addresses[0], /cls/);
   press(page.find(".tvz-grid"), "z", { ctrlKey: true });
-  await until(() => filter.value === "" && page.view.count === 60);
+  await until(() => filter.value === "" && page.view.records.count === 60);
   press(page.find(".tvz-grid"), "y", { ctrlKey: true });
   await until(() => filter.value === "cls = 2");
 });
@@ -397,7 +397,7 @@ test("an address is shown as it says", async () => {
     ["where", "sort", "descending"].map((name) => page.last("search")[name]),
   );
   assert.ok(page.view.table.shown && page.find(".tvz-grid").hidden);
-  assert.equal(96, page.view.px);
+  assert.equal(96, page.view.look.px);
   assert.equal("true", page.find(".tvz-turn-order").getAttribute("aria-pressed"));
   await until(() => /#18 of 20 · 20 shown/.test(status()));
 });
@@ -405,13 +405,13 @@ test("an address is shown as it says", async () => {
 test("an address without a caption brings back the usual one, and a sort by caption follows", async () => {
   await browsing();
   const { view } = page;
-  const [usual, chosen] = [view.label, "png.width"];
+  const [usual, chosen] = [view.look.label, "png.width"];
   view.search({ sort: "label" });
-  await until(() => page.last("search")?.label === usual && view.done);
+  await until(() => page.last("search")?.label === usual && view.records.done);
   put(page.find(".tvz-label-input"), chosen, "change");
-  await until(() => page.last("search").label === chosen && view.done);
+  await until(() => page.last("search").label === chosen && view.records.done);
   await view.searches.restore({ ...view.usual, sort: "label" });
-  await until(() => view.label === usual && page.find(".tvz-label-input").value === usual);
+  await until(() => view.look.label === usual && page.find(".tvz-label-input").value === usual);
 
   assert.equal(null, view.copies.shown().label);
 });
@@ -423,36 +423,36 @@ test("of two addresses one after the other the last is shown, whole", async () =
   await Promise.all([back, view.searches.restore({ ...view.usual, row: keyOf(7), at: 7 })]);
   await until(() => pane() === keyOf(7));
 
-  assert.deepEqual(["", 60, false], [view.wish.where, view.count, view.root.classList.contains("tvz-zoomed")]);
+  assert.deepEqual(["", 60, false], [view.records.wish.where, view.records.count, view.root.classList.contains("tvz-zoomed")]);
 });
 
 test("the first record is shown when what an address searches for is found late", async () => {
   await browsing();
   const { view } = page;
   view.pane.end();
-  view.selected = -1;
+  view.records.selected = -1;
   let early = 12;
   page.change = (name, answer) =>
-    name === "poll" && answer.r.query.number === view.query && early-- > 0
+    name === "poll" && answer.r.query.number === view.records.query && early-- > 0
       ? { ...answer, r: { ...answer.r, query: { ...answer.r.query, count: 0, done: false } } }
       : answer;
   await view.searches.restore({ ...view.usual, where: "cls = 1", row: "", at: 0 });
-  assert.deepEqual([0, -1], [view.count, view.selected]);
-  await until(() => view.selected >= 0);
-  assert.equal(0, view.at);
+  assert.deepEqual([0, -1], [view.records.count, view.records.selected]);
+  await until(() => view.records.selected >= 0);
+  assert.equal(0, view.records.at);
 });
 
 test("nothing is shown of the marked where none is, but what else an address says", async () => {
   await browsing();
   await page.view.searches.restore({ ...page.view.usual, where: "cls = 1", only: true });
 
-  assert.deepEqual(["cls = 1", false], [page.view.wish.where, page.view.wish.only]);
+  assert.deepEqual(["cls = 1", false], [page.view.records.wish.where, page.view.records.wish.only]);
 });
 
 test("a line around points is gone back to while its map is drawn", async () => {
   await browsing();
   const { view } = page;
-  view.wish = view.searches.next = { ...view.wish, area: [0, 0, 1, 0, 1, 1] };
+  view.records.wish = view.searches.next = { ...view.records.wish, area: [0, 0, 1, 0, 1, 1] };
   view.map.points = { number: 3 };
   view.step = true;
   const { length } = history;
@@ -497,11 +497,11 @@ test("a key and a number are gone to, through filters that hide them", async () 
 test("a record that was gone to stays, though the search before it has just found its first", async () => {
   await browsing();
   const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false }, { keep: true }); // the page's own does not overtake it
-  page.view.follow = true; // the search was answered, its first record not shown yet
+  page.view.records.follow = true; // the search was answered, its first record not shown yet
   page.view.searches.stand({ row: 33, position: 33 }, false);
   page.view.polls.take(structuredClone(r));
 
-  assert.equal(33, page.view.at);
+  assert.equal(33, page.view.records.at);
 });
 
 test("what would be saved is counted, named by its kind, and written", async () => {
@@ -594,11 +594,11 @@ test("tiles grow and shrink by keys and chooser, and the first record in view st
     ["+", "q"].map((key) => press(page.find(".tvz-grid"), key)),
     "the browser's own is left out where the page has one",
   );
-  assert.deepEqual([256, "256"], [page.view.px, page.find("[aria-label='size of the tiles']").value]);
+  assert.deepEqual([256, "256"], [page.view.look.px, page.find("[aria-label='size of the tiles']").value]);
   press(page.find(".tvz-grid"), "+");
   press(page.find(".tvz-grid"), "-");
   press(page.find(".tvz-grid"), "-");
-  assert.equal(96, page.view.px);
+  assert.equal(96, page.view.look.px);
   await until(() => page.find(".tvz-tile").style.width === "96px");
 });
 
@@ -629,13 +629,13 @@ test("Enter enlarges, Escape goes back; the sheet of keys opens and closes", asy
   press(grid, "Enter");
   assert.ok(page.root.classList.contains("tvz-zoomed"));
   press(grid, "ArrowDown");
-  assert.equal(1, page.view.at);
+  assert.equal(1, page.view.records.at);
   press(grid, "Escape");
   assert.ok(!page.root.classList.contains("tvz-zoomed"));
   press(grid, "?");
   assert.ok(page.find(".tvz-sheet"));
   press(grid, "l");
-  assert.equal(1, page.view.at);
+  assert.equal(1, page.view.records.at);
   press(grid, "Escape");
   assert.ok(!page.find(".tvz-sheet"));
   press(grid, "i");

@@ -868,7 +868,7 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
   const asked = [];
   const view = {
     rpc: async (...request) => (asked.push(request), { r: found }),
-    picks: new Map(),
+    records: { picks: new Map() },
     pick: (...choice) => picks.push(choice),
     rail: { rove: () => {} },
     trouble: (error) => assert.fail(String(error)),
@@ -884,7 +884,7 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
   );
   assert.match(doctor.root.textContent, /surest first by sure3 more labels are not shown/);
   click(doctor.root.querySelector("[data-name='cell 0 1']"));
-  view.picks.set("doctor", { where: "cd" });
+  view.records.picks.set("doctor", { where: "cd" });
   doctor.draw();
   assert.equal("2", doctor.root.querySelector(".tvz-on").textContent);
   click(doctor.root.querySelector("[data-name='cell 0 1']"));

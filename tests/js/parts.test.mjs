@@ -22,7 +22,7 @@ async function browsing(name = "browse") {
   Object.defineProperty(navigator, "clipboard", { value: { writeText: async (text) => copied.push(text) }, configurable: true });
   page = await opened(name, BrowserView);
   await until(() => page.all(".tvz-tile:not(.tvz-waiting)").length && page.find(".tvz-pane h2"));
-  await until(() => page.view.exact && page.view.facets.settled && !page.view.facets.busy && page.find(".tvz-facet .tvz-figures"));
+  await until(() => page.view.scan.exact && page.view.facets.settled && !page.view.facets.busy && page.find(".tvz-facet .tvz-figures"));
   page.grid = page.find(".tvz-grid");
   if (page.view.marks.size) press(page.grid, "N");
   await until(() => !page.view.marks.size);
@@ -94,7 +94,7 @@ test("what is shown or marked is saved through the page, under the name of the s
   view.copies.save("txt");
   assert.equal("gathering the marked …", status());
   await until(() => saved.length === 1);
-  assert.deepEqual({ kind: "txt", query: view.query, marked: true, columns: null }, page.last("export"));
+  assert.deepEqual({ kind: "txt", query: view.records.query, marked: true, columns: null }, page.last("export"));
   assert.match(saved[0][0], /-marked\.txt$/);
   assert.match(status(), /^1 records saved as .*-marked\.txt$/);
   press(page.grid, "N");
@@ -177,7 +177,7 @@ test("all records are checked, what is found is tagged, and clean shards are wri
   view.keep.tags = [["odd", 4]];
   view.keep.draw();
   assert.equal(null, link("write clean"));
-  view.tableState = { ...view.tableState, state: "scanning" };
+  view.scan.columns = { ...view.scan.columns, state: "scanning" };
   view.keep.draw();
   assert.equal("", view.keep.checks.textContent);
 });
@@ -240,12 +240,13 @@ test("the line below says where the cursor is, what goes on, and offers what hel
   const view = await browsing();
   await alone(view);
   const tell = (change) => {
-    Object.assign(view, { pages: 1, searching: "", state: "", words: [], exact: true, done: true, ...change });
+    const told = { pages: 1, searching: "", state: "", words: [], exact: true, done: true, ...change };
+    for (const [name, value] of Object.entries(told)) (name in view.records ? view.records : view.scan)[name] = value;
     view.status.message = undefined;
     view.status.tell();
     return [view.status.text.textContent, view.status.text.className, texts(".tvz-status button")];
   };
-  const [first, second, third] = view.shards;
+  const [first, second, third] = view.scan.shards;
   const shard = (more) => ({ ...first, ...more });
   assert.deepEqual(["#0 of 60", "tvz-cut", []], tell({}));
   assert.deepEqual(["#0 of 60 · reading", "tvz-cut", []], tell({ exact: false, state: "reading" }));
@@ -268,7 +269,7 @@ test("the line below says where the cursor is, what goes on, and offers what hel
   click(page.find(".tvz-status button"));
   await until(() => page.answered("again"));
   assert.equal(1, page.last("again").shard);
-  tell({ count: 0, selected: 4, wish: { ...view.wish, where: "x", objects: true } });
+  tell({ count: 0, selected: 4, wish: { ...view.records.wish, where: "x", objects: true } });
   assert.equal("0 boxes shown", view.status.text.textContent);
   tell({ count: 12_345, selected: -1 });
   assert.equal("12,345 boxes shown", view.status.text.textContent);
@@ -313,10 +314,10 @@ test("trouble is told with its hint; a lost server is bad news, a saved picture 
   const view = await browsing();
   await alone(view);
   const told = (fault) => {
-    view.lost = false;
+    view.scan.lost = false;
     view.status.text.textContent = "";
     view.trouble(fault instanceof Error ? fault : new RpcError({ type: "X", code: "E_X", msg: "no", hint: "", ...fault }));
-    return [view.status.text.textContent, view.status.text.className.includes("bad"), view.lost];
+    return [view.status.text.textContent, view.status.text.className.includes("bad"), view.scan.lost];
   };
   assert.deepEqual(["no", true, false], told({}));
   assert.deepEqual(["no try so", true, false], told({ hint: "try so" }));
@@ -324,18 +325,18 @@ test("trouble is told with its hint; a lost server is bad news, a saved picture 
   assert.deepEqual(["no try The pictures that were there stay.", true, true], told({ code: "no-kernel", hint: "try" }));
   assert.deepEqual(["no", false, true], told({ code: "no-kernel", type: "Saved", hint: "try" }));
   assert.deepEqual(["", false, false], told({ code: "overtaken" }));
-  view.lost = false;
+  view.scan.lost = false;
 });
 
 test("an answer that takes long is told, and taken back when it comes", async () => {
   const view = await browsing();
   await alone(view);
-  view.far = "s3://b: waits";
+  view.scan.far = "s3://b: waits";
   await view.status.tellSlow(true);
   assert.equal("s3://b: waits", status());
   await view.status.tellSlow(false);
   assert.match(status(), /^#0 of 60/);
-  view.far = "";
+  view.scan.far = "";
   await view.status.tellSlow(true);
   assert.match(status(), /^The server of this page has not answered yet/);
   assert.ok(page.find(".tvz-status .tvz-bad"));
@@ -364,9 +365,9 @@ test("the shards of the rail: their names, how many records, what is wrong with 
   );
   assert.deepEqual(["96px", "98px", 0], [view.rail.area.style.height, view.rail.list.style.maxHeight, view.rail.list.tabIndex]);
   assert.deepEqual(["all shards", "s-0.tar", "s-1.tar", "s-2.tar"], texts(".tvz-shard-select option"));
-  const shards = view.shards;
+  const shards = view.scan.shards;
   const title = (more) => {
-    view.shards = [{ ...shards[0], ...more }, ...shards.slice(1)];
+    view.scan.shards = [{ ...shards[0], ...more }, ...shards.slice(1)];
     view.rail.draw();
     return page.all(".tvz-shard")[1];
   };
@@ -388,27 +389,27 @@ test("the shards of the rail: their names, how many records, what is wrong with 
     const sign = title({ state, faults: 3 }).querySelector("[aria-label='3 findings']");
     assert.deepEqual([tone, "⚠"], [sign.className, sign.textContent]);
   }
-  view.shards = shards.slice(0, 1);
+  view.scan.shards = shards.slice(0, 1);
   view.rail.draw();
   assert.deepEqual(
     [["s-0.tar20"], true, -1, "24px"],
     [texts(".tvz-shard"), view.tools.shard.hidden, view.rail.list.tabIndex, view.rail.area.style.height],
   );
-  view.shards = Array.from({ length: 600 }, (_, number) => ({ ...shards[0], number, name: `s-${number}` }));
+  view.scan.shards = Array.from({ length: 600 }, (_, number) => ({ ...shards[0], number, name: `s-${number}` }));
   view.rail.draw();
   assert.deepEqual(
     [501, "14424px", "218px"],
     [view.tools.shard.options.length, view.rail.area.style.height, view.rail.list.style.maxHeight],
   );
   assert.equal(27, page.all(".tvz-shard").length, "25 in view and two more below");
-  view.shards = shards;
+  view.scan.shards = shards;
 });
 
 test("findings, fields and sets of fields in the rail, few at first", async () => {
   const view = await browsing();
   await alone(view);
   const fault = { code: "E_CRC", shard: 0, offset: 1234, key: "a/b", message: "bad sum" };
-  view.summary = {
+  view.scan.summary = {
     faults: [fault, { ...fault, code: "W_ODD", key: "", shard: 9 }, { ...fault, offset: null, key: "" }, fault, fault],
     fields: Array.from({ length: 9 }, (_, at) => [`f${at}`, 10 - at]),
     sets: [
@@ -431,7 +432,7 @@ test("findings, fields and sets of fields in the rail, few at first", async () =
     ["2 more", "2 more"],
     more().map((one) => one.textContent),
   );
-  assert.equal("f0 f1", view.common);
+  assert.equal("f0 f1", view.scan.common);
   const bars = () => [...view.rail.scanned.querySelectorAll(".tvz-bar")];
   assert.deepEqual(
     [7, "f010", "1", "0.4"],
@@ -447,22 +448,27 @@ test("findings, fields and sets of fields in the rail, few at first", async () =
     ["has f0", "no f1"],
     [...page.all(".tvz-matrix tbody tr")[1].children].slice(0, 2).map((one) => one.getAttribute("aria-label")),
   );
-  view.summary.sets = [
+  view.scan.summary.sets = [
     [["f0"], 4],
     [["f1"], 5],
   ];
   view.rail.drawMore();
-  assert.equal("", view.common, "less than half have it");
-  view.summary = { ...view.summary, faults: view.summary.faults.slice(0, 3), fields: view.summary.fields.slice(0, 7), sets: [[["f0"], 4]] };
+  assert.equal("", view.scan.common, "less than half have it");
+  view.scan.summary = {
+    ...view.scan.summary,
+    faults: view.scan.summary.faults.slice(0, 3),
+    fields: view.scan.summary.fields.slice(0, 7),
+    sets: [[["f0"], 4]],
+  };
   view.rail.allFaults = view.rail.allFields = false;
   view.rail.drawMore();
-  assert.deepEqual([0, "", null], [more().length, view.common, page.find(".tvz-matrix")]);
+  assert.deepEqual([0, "", null], [more().length, view.scan.common, page.find(".tvz-matrix")]);
   const [byte, key] = page.find(".tvz-finding").querySelectorAll("button");
   page.change = (name, answer) => (name === "find" ? { ...answer, err: undefined, r: { position: 4, row: 4 } } : answer);
   click(byte);
   await until(() => page.last("find")?.text === "a/b");
   assert.equal("bytes", view.pane.tab);
-  await until(() => view.at === 4);
+  await until(() => view.records.at === 4);
   click(key);
   await until(() => page.asked.filter(({ name }) => name === "find").length === 2);
 });
@@ -571,7 +577,7 @@ test("the pane walks the records, tells each field, sums its bytes, saves it", a
   assert.equal("1 of 60", words());
   const [before, next, back] = page.all(".tvz-walk button");
   click(before);
-  assert.equal(0, view.at);
+  assert.equal(0, view.records.at);
   click(next);
   await until(() => words() === "2 of 60");
   click(page.find("[aria-label='record before (←)']"));
@@ -622,7 +628,7 @@ test("a record that cannot be read says why; without a server its thumbnail stay
   await until(() => page.find(".tvz-pane .tvz-saved"));
   assert.equal("set/n000002", page.find(".tvz-pane h2").textContent);
   assert.match(page.find(".tvz-pane").textContent, /No kernel: only the saved thumbnail can be shown\.fields: png, cls, json$/);
-  view.lost = false;
+  view.scan.lost = false;
 });
 
 test("nothing found says why, what could be asked for, and shows all again", async () => {
@@ -639,7 +645,7 @@ test("nothing found says why, what could be asked for, and shows all again", asy
   assert.match(page.find(".tvz-names").textContent, /^These records have: .*cls/);
   assert.equal("region", page.grid.getAttribute("role"));
   click(page.button("show all"));
-  await until(() => view.count === 60 && page.find(".tvz-empty").hidden);
+  await until(() => view.records.count === 60 && page.find(".tvz-empty").hidden);
   assert.equal("listbox", page.grid.getAttribute("role"));
 });
 
@@ -663,11 +669,11 @@ test("what cannot be found is told, what is picked is taken away at once", async
   assert.deepEqual(["ones ✕", "wide ✕"], texts(".tvz-pick"));
   assert.equal("take away the filter ones", page.find(".tvz-pick").getAttribute("aria-label"));
   click(page.button("all away"));
-  await until(() => !texts(".tvz-pick").length && view.count === 60);
+  await until(() => !texts(".tvz-pick").length && view.records.count === 60);
   assert.ok(page.find(".tvz-picks").hidden);
   view.pick("a", "cls = 1", "ones");
   view.pick("a", "cls = 1", "ones");
-  await until(() => !view.searches.running && !view.picks.size);
+  await until(() => !view.searches.running && !view.records.picks.size);
 });
 
 test("names, paths and filters are not spell-checked; the sheet of keys begins at its beginning", async (t) => {
@@ -706,14 +712,14 @@ test("a page says what it shows to whoever saves it, and keeps Back for steps", 
     [0, 160, "", "order", "", false, null, "set/n000000", 0],
     [selected, px, image, shown.sort, shown.view, shown.large, shown.label, shown.row, shown.at],
   );
-  view.selected = -1;
+  view.records.selected = -1;
   view.grid.items.get(0).key = "k".repeat(300);
   view.copies.remember();
   assert.deepEqual([null, "#0"], [states[1].selected, states[1].shown.row]);
-  view.lost = true;
+  view.scan.lost = true;
   view.copies.remember();
   assert.equal(2, states.length);
-  view.lost = false;
+  view.scan.lost = false;
   const { length } = history;
   view.copies.remember();
   assert.equal(length, history.length);
@@ -740,7 +746,7 @@ test("tiles fit their grid: two columns where there is room, the rest shared out
   const view = await browsing();
   const at = (width, px = 160) => {
     Object.defineProperty(page.grid, "clientWidth", { value: width, configurable: true });
-    view.px = px;
+    view.look.px = px;
     view.grid.layout = undefined;
     const { columns } = view.grid.measure();
     view.grid.drawNow();
@@ -797,9 +803,9 @@ test("rows of the table: numbers to the right and short, texts on one line, the 
   press(root, "N");
   await until(() => !view.marks.size);
   press(root, "PageDown");
-  assert.equal(16, view.at);
+  assert.equal(16, view.records.at);
   click(row(3).lastChild);
-  assert.equal(3, view.at);
+  assert.equal(3, view.records.at);
   click(row(3), {}, "dblclick");
   assert.ok(page.root.classList.contains("tvz-zoomed"));
   const boxes = () => page.all(".tvz-columns-list input").filter((box) => box.checked).length;

@@ -24,8 +24,9 @@ function polling(poll = {}, own = {}) {
     new Proxy(known, { get: (_, what) => (what in known ? known[what] : (...values) => void told.push([`${name}.${what}`, ...values])) });
   const answers = { poll };
   const view = part("view", {
-    ...{ signal: end.signal, model: {}, version: 3, shards: [], query: 5, count: 3, ordered: true, exact: true, done: true, pages: 1 },
-    ...{ lost: false, calm: false, follow: false, at: 0, facts: h("span", {}), wake: () => told.push(["woken"]), plain: () => false },
+    ...{ signal: end.signal, model: {}, calm: false, facts: h("span", {}) },
+    records: { query: 5, count: 3, at: 0, ordered: true, done: true, follow: false, plain: () => false },
+    scan: { version: 3, shards: [], exact: true, pages: 1, lost: false, wake: () => told.push(["woken"]) },
     rpc: async (...request) => {
       asked.push(request);
       if (answers.poll instanceof Error) throw answers.poll;
@@ -33,7 +34,7 @@ function polling(poll = {}, own = {}) {
     },
     trouble: (error) => {
       told.push(["trouble", error.message]);
-      view.lost = true;
+      view.scan.lost = true;
     },
     marks: { take: async (marks) => void told.push(["marks", marks]) },
     grid: part("grid", {
@@ -49,8 +50,8 @@ function polling(poll = {}, own = {}) {
     facets: part("facets", { settled: true, busy: false }),
     classes: part("classes", { settled: true, busy: false }),
     ...Object.fromEntries(["map", "rail", "status", "searches"].map((name) => [name, part(name)])),
-    ...own,
   });
+  for (const [name, value] of Object.entries(own)) ([view.records, view.scan].find((state) => name in state) ?? view)[name] = value;
   const polls = new Polls(view);
   const names = () => told.map(([name]) => name);
   return { polls, view, asked, told, names, answers };
@@ -72,7 +73,7 @@ test("a page asks four times a second as long as something goes on, and then res
     t.mock.timers.tick(1);
     await settled();
     const { length } = asked;
-    view.wake();
+    view.scan.wake();
     await settled();
     return [length, asked.length];
   };
@@ -113,7 +114,7 @@ test("it is asked what has changed, without waiting for others; who asks meanwhi
   await first;
   assert.deepEqual(["poll", { since: 4, want: 20, idle: true }], asked[1].slice(0, 2));
   await settled();
-  assert.deepEqual([2, 4, false], [asked.length, view.version, told.some(([name]) => name === "woken")]);
+  assert.deepEqual([2, 4, false], [asked.length, view.scan.version, told.some(([name]) => name === "woken")]);
 });
 
 test("a page that ended asks nothing", async () => {
@@ -133,7 +134,7 @@ test("a server that comes back is asked on where something still goes on", async
   ]) {
     const { polls, view, names } = polling(poll, { lost: true });
     await polls.now(true);
-    assert.deepEqual([false, woken], [view.lost, names().includes("woken")]);
+    assert.deepEqual([false, woken], [view.scan.lost, names().includes("woken")]);
   }
   const gone = polling(new Error("gone"), { exact: false });
   await gone.polls.now(true);
@@ -147,7 +148,7 @@ test("what is said of shards and records, and of a search that runs", () => {
   const facts = (poll, own) => {
     const { polls, view } = polling({}, own);
     polls.take({ ...structuredClone(POLL), ...poll });
-    return [view.facts.textContent, view.searching];
+    return [view.facts.textContent, view.records.searching];
   };
   assert.deepEqual(["1 shard · 3 records · 2.00 kB", ""], facts());
   const two = [SHARD, { ...SHARD, number: 1, size: null }];
@@ -172,7 +173,15 @@ test("an answer is taken whole: parts are told, more of them once the records in
   polls.take({ ...structuredClone(POLL), trouble: "s3://b waits", pages: 2, total: 9 });
   assert.deepEqual(
     [[0, 1], 9, 2, "s3://b waits", "scanned", "ready", {}],
-    [view.shards.map((shard) => shard.number), view.total, view.pages, view.far, view.state, view.tableState.state, view.grid.layout],
+    [
+      view.scan.shards.map((shard) => shard.number),
+      view.scan.total,
+      view.scan.pages,
+      view.scan.far,
+      view.scan.state,
+      view.scan.columns.state,
+      view.grid.layout,
+    ],
   );
   assert.deepEqual(["marks", "keep.take", "status.tell", "rail.draw", "grid.draw"], names());
   told.length = 0;
@@ -182,19 +191,19 @@ test("an answer is taken whole: parts are told, more of them once the records in
     ["marks", "facets.follow", "classes.follow", "map.follow", "keep.take", "rail.drawMore", "tools.offerFields", "status.tell"],
     names().slice(0, 8),
   );
-  assert.deepEqual([4, undefined, [["png", 3]]], [view.count, view.grid.layout, told[6][1]]);
+  assert.deepEqual([4, undefined, [["png", 3]]], [view.records.count, view.grid.layout, told[6][1]]);
 });
 
 test("a saved picture has no more records than were saved with it", () => {
   const { polls, view } = polling({}, { model: { still: true, get: (name) => ({ [name]: { rows: { rows: [1, 2] } } })[name] } });
-  const counts = [1, 2, 60].map((count) => (polls.take({ ...structuredClone(POLL), query: { ...QUERY, count } }), view.count));
+  const counts = [1, 2, 60].map((count) => (polls.take({ ...structuredClone(POLL), query: { ...QUERY, count } }), view.records.count));
   assert.deepEqual([1, 2, 2], counts);
 });
 
 test("a search of another number is asked for anew, an error is told, an order that has come has its rows fetched again", () => {
   const other = polling({}, { count: 7 });
   other.polls.take({ ...structuredClone(POLL), query: { ...QUERY, number: 6, error: "no" } });
-  assert.deepEqual([7, true], [other.view.count, other.names().includes("searches.renew")]);
+  assert.deepEqual([7, true], [other.view.records.count, other.names().includes("searches.renew")]);
   assert.ok(!other.names().includes("view.say"));
 
   const wrong = polling();
@@ -203,13 +212,13 @@ test("a search of another number is asked for anew, an error is told, an order t
     ["view.say", "no column", "bad"],
     wrong.told.find(([name]) => name === "view.say"),
   );
-  assert.deepEqual(["no column", "true"], [wrong.view.failed, wrong.view.tools.filter.getAttribute("aria-invalid")]);
+  assert.deepEqual(["no column", "true"], [wrong.view.records.failed, wrong.view.tools.filter.getAttribute("aria-invalid")]);
 
   const sorted = polling({}, { ordered: false });
   sorted.polls.take(structuredClone(POLL));
   assert.deepEqual(
     [true, 0, 0, ""],
-    [sorted.view.ordered, sorted.view.grid.items.size, sorted.view.grid.asked.size, sorted.view.table.key],
+    [sorted.view.records.ordered, sorted.view.grid.items.size, sorted.view.grid.asked.size, sorted.view.table.key],
   );
   assert.deepEqual(
     ["view.select", 0],
@@ -221,14 +230,14 @@ test("a search of another number is asked for anew, an error is told, an order t
   assert.ok(!below.names().includes("view.select"));
   const unsorted = polling();
   unsorted.polls.take({ ...structuredClone(POLL), query: { ...QUERY, ordered: false } });
-  assert.deepEqual([false, 1], [unsorted.view.ordered, unsorted.view.grid.items.size]);
+  assert.deepEqual([false, 1], [unsorted.view.records.ordered, unsorted.view.grid.items.size]);
 });
 
 test("after a search the pane shows the first record, or that there is none, once that is known", () => {
   const after = (query, own) => {
     const { polls, view, told } = polling({}, { follow: true, ...own });
     polls.take({ ...structuredClone(POLL), query: { ...QUERY, ...query } });
-    return [view.follow, told.filter(([name]) => /^view\.select|^pane/.test(name))];
+    return [view.records.follow, told.filter(([name]) => /^view\.select|^pane/.test(name))];
   };
   assert.deepEqual([false, [["view.select", 0]]], after({}));
   assert.deepEqual([false, [["view.select", 0]]], after({ done: false }));

@@ -83,7 +83,7 @@ export class MapView {
     this.choosing = true;
     try {
       for (;;) {
-        this.version = this.view.tableState.version;
+        this.version = this.view.scan.columns.version;
         const { r } = await this.view.rpc("map_choices");
         const busy = r.state === "scanning" || r.state === "making";
         if (r.fields.length || !busy) {
@@ -120,7 +120,7 @@ export class MapView {
       group("looks", each(pictures, ": colour and shape")),
       found.numeric.length > 1 ? group("columns", [option("columns", "two columns")]) : null,
     );
-    const label = found.columns.find((/** @type {any} */ column) => column.name === this.view.label)?.name ?? "";
+    const label = found.columns.find((/** @type {any} */ column) => column.name === this.view.look.label)?.name ?? "";
     const usual = found.numeric.filter(
       (/** @type {string} */ name) =>
         found.columns.find((/** @type {any} */ column) => column.name === name)?.type && !/size$/.test(name) && name !== label,
@@ -231,7 +231,7 @@ export class MapView {
           return void this.repaint();
         }
         fill(this.legend, h("span", { class: "tvz-busy" }, r.making));
-        this.view.wake();
+        this.view.scan.wake();
         await new Promise((go) => setTimeout(go, 250));
         if (!wanted()) return;
       }
@@ -277,12 +277,12 @@ export class MapView {
   async follow() {
     const { view } = this;
     if (!this.shown || !this.points) return;
-    if (this.version !== view.tableState.version) this.choose();
-    const state = `${view.query} ${view.done ? "done" : ""} ${this.points.number}`;
+    if (this.version !== view.scan.columns.version) this.choose();
+    const state = `${view.records.query} ${view.records.done ? "done" : ""} ${this.points.number}`;
     if (state === this.told) return;
     this.told = state;
     try {
-      const { r, buffers } = await view.rpc("map_shown", { query: view.query });
+      const { r, buffers } = await view.rpc("map_shown", { query: view.records.query });
       if (r.stale) return;
       const mask = buffers.length ? new Uint8Array(buffers[0].buffer, buffers[0].byteOffset, buffers[0].byteLength) : undefined;
       if (mask && mask.length !== this.points.count) return; // of a map that was replaced

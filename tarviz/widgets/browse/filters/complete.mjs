@@ -45,7 +45,7 @@ export class Completion {
 
   async ask() {
     const { input } = this;
-    if (this.view.lost || /** @type {any} */ (input.getRootNode()).activeElement !== input || !input.value) return this.close();
+    if (this.view.scan.lost || /** @type {any} */ (input.getRootNode()).activeElement !== input || !input.value) return this.close();
     const at = input.selectionStart ?? input.value.length;
     try {
       const { r } = await this.view.rpc("complete", { text: input.value, at, label: this.label });

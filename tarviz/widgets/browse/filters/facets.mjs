@@ -33,18 +33,18 @@ export class Facets {
 
   /** Whether polling has to go on for what is still being read. */
   get settled() {
-    const { state } = this.view.tableState;
+    const { state } = this.view.scan.columns;
     return state !== "making" && state !== "scanning" && !(state === "ready" && this.asked !== this.wanted());
   }
 
   wanted() {
-    return `${this.view.query} ${this.view.tableState.version} ${[...(this.open ?? [])].join("\n")}`;
+    return `${this.view.records.query} ${this.view.scan.columns.version} ${[...(this.open ?? [])].join("\n")}`;
   }
 
   /** What the controller said of its table. */
   follow() {
-    const { state, note, bytes } = this.view.tableState;
-    const scanned = this.view.exact;
+    const { state, note, bytes } = this.view.scan.columns;
+    const scanned = this.view.scan.exact;
     if (state === "costly" && scanned !== undefined) {
       fill(
         this.note,
@@ -57,7 +57,7 @@ export class Facets {
             onclick: () =>
               this.view
                 .rpc("prepare")
-                .then(() => this.view.wake())
+                .then(() => this.view.scan.wake())
                 .catch((/** @type {any} */ e) => this.view.trouble(e)),
           },
           `count all columns (reads ${formatBytes(bytes)})`,
@@ -69,11 +69,11 @@ export class Facets {
   }
 
   async refresh() {
-    if (this.busy || this.view.lost) return;
+    if (this.busy || this.view.scan.lost) return;
     this.busy = true;
     const wanted = this.wanted();
     try {
-      const { version, state } = this.view.tableState;
+      const { version, state } = this.view.scan.columns;
       if (version !== this.version) {
         const { r } = await this.view.rpc("facets");
         this.columns = r.columns;
@@ -85,9 +85,9 @@ export class Facets {
         }
         this.view.tools.offerColumns(this.columns.map((column) => column.name));
       }
-      const query = this.view.query;
+      const query = this.view.records.query;
       for (const name of [...(this.open ?? [])]) {
-        if (query !== this.view.query || this.view.signal.aborted) break;
+        if (query !== this.view.records.query || this.view.signal.aborted) break;
         const { r } = await this.view.rpc("facet", { column: name, number: query });
         if (!r.stale && !r.making) this.known.set(name, r);
       }
@@ -99,7 +99,7 @@ export class Facets {
       this.busy = false;
     }
     this.draw();
-    this.view.wake();
+    this.view.scan.wake();
   }
 
   draw() {
@@ -141,7 +141,7 @@ export class Facets {
   facet(column) {
     const { name } = column;
     const open = !!this.open?.has(name);
-    const on = this.view.picks.has(name);
+    const on = this.view.records.picks.has(name);
     const head = h(
       "button",
       {
@@ -168,7 +168,7 @@ export class Facets {
     this.fixed = true;
     if (!this.open?.delete(name)) this.open?.add(name);
     this.draw();
-    this.view.wake();
+    this.view.scan.wake();
     this.follow();
   }
 
@@ -205,7 +205,7 @@ export class Facets {
   values(name, facet) {
     const most = Math.max(1, ...facet.bars.map((/** @type {any} */ bar) => bar.all));
     const filtered = facet.kept.records !== facet.all.records;
-    const chosen = this.view.picks.get(name)?.parts ?? [];
+    const chosen = this.view.records.picks.get(name)?.parts ?? [];
     const rows = facet.bars.map((/** @type {any} */ bar) => {
       const on = chosen.includes(bar.where);
       const row = h(
@@ -242,7 +242,7 @@ export class Facets {
 
   /** @param {string} name @param {any} bar @param {boolean} more */
   pickValue(name, bar, more) {
-    const before = this.view.picks.get(name)?.parts ?? [];
+    const before = this.view.records.picks.get(name)?.parts ?? [];
     const parts = more
       ? before.includes(bar.where)
         ? before.filter((/** @type {string} */ one) => one !== bar.where)
@@ -260,7 +260,7 @@ export class Facets {
   histogram(name, facet) {
     const { bars } = facet;
     const most = Math.max(1, ...bars.map((/** @type {any} */ bar) => bar.all));
-    const span = this.view.picks.get(name)?.span;
+    const span = this.view.records.picks.get(name)?.span;
     const columns = bars.map((/** @type {any} */ bar, /** @type {number} */ at) => {
       const one = h("span", {
         class: `tvz-col${span && at >= span[0] && at <= span[1] ? " tvz-on" : ""}`,

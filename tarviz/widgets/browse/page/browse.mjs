@@ -24,6 +24,7 @@ import { RecordPane } from "./record.mjs";
 import { byCaption, Search } from "./search.mjs";
 import { splitters } from "./splitters.mjs";
 import { SqlBox } from "./sql_box.mjs";
+import { Look, Records, Scan } from "./state.mjs";
 import { StatusLine } from "./status.mjs";
 import { TableView } from "./table.mjs";
 import { Tagging } from "./tagging.mjs";
@@ -40,93 +41,39 @@ export class BrowserView {
     this.keys = new Keys(this);
     this.copies = new Copies(this);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => this.status.tellSlow(slow) });
-    this.query = first.rows.query;
-    this.count = 0;
-    this.version = -1;
-    this.at = 0;
-    this.selected = -1;
+    this.records = new Records(this.config, first);
+    this.look = new Look(this.config, first.rows.label);
+    this.scan = new Scan();
     this.history = new History();
     this.marks = new Marks(this.rpc, () => this.markedOthers(), this.config.marked ?? []);
     this.curation = new Curation({
       marks: this.marks,
       history: this.history,
-      shown: () => ({ query: this.query, count: this.count, at: this.at }),
+      shown: () => this.records,
       rowAt: (position) => this.grid.items.get(position)?.id,
       say: (text, action, act) => this.status.say(text, "", action, act),
       trouble: (error) => this.status.trouble(error),
     });
-    this.wish = {
-      where: this.config.where,
-      sort: this.config.sort,
-      seed: this.config.seed,
-      shard: null,
-      only: false,
-      descending: false,
-      column: undefined,
-      /** a tile for each box */
-      objects: false,
-      /** corners of a line around points of the map @type {number[] | null} */
-      area: null,
-    };
-    /** @type {Map<string, { where: string, text: string, parts: string[], span?: number[] }>} conditions that were clicked, by what they are about */
-    this.picks = new Map(this.config.also.map((/** @type {string} */ where) => [where, { where, text: where, parts: [where] }]));
     /** what the page shows when nothing was chosen on it @type {import("../marking/address.mjs").Shown} */
     this.usual = {
       ...PLAIN,
       ...{ where: this.config.where, sort: this.config.sort, seed: this.config.seed, px: this.config.px, image: this.config.image },
-      picks: [...this.picks],
+      picks: [...this.records.picks],
       row: this.config.start,
     };
-    /** what a far shard waits for, "" where all answer */
-    this.far = "";
-    /** how many pages look at these shards */
-    this.pages = 1;
-    /** @type {any} how far columns are made, as the controller says */
-    this.tableState = { state: "none", note: "", version: 0, bytes: 0 };
-    this.px = this.config.px;
-    this.image = this.config.image;
-    this.label = first.rows.label ?? "";
-    /** somebody chose the label */
-    this.labelChosen = false;
-    /** @type {any[]} */
-    this.shards = [];
-    this.fields = [];
-    /** @type {(value?: any) => void} ends the rest between two polls */
-    this.wake = () => {};
     /** the next address kept is a place that Back leads from */
     this.step = false;
     this.remembering = later(() => this.copies.remember(), 300, signal);
-    this.lost = false;
-    /** all shards were read to their end: `total` is the number of their records */
-    this.exact = false;
-    this.total = 0;
-    /** the search is at its end; what it does till then */
-    this.done = false;
-    this.searching = "";
-    /** why the search ended early, "" where it did not */
-    this.failed = "";
-    /** words that were searched for @type {string[]} */
-    this.words = [];
-    /** how far the shards are read, in words */
-    this.state = "";
-    /** @type {any} fields, classes and findings of the shards read so far */
-    this.summary = undefined;
-    /** the rows that were fetched are in the order wished for */
-    this.ordered = first.poll.query.ordered;
-    /** fields that most records have, "" where there is no such set */
-    this.common = "";
-    /** the pane is to show the first record of the search that runs */
-    this.follow = false;
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
     this.facets = new Facets(this);
     this.classes = new ObjectClasses({
       rpc: this.rpc,
       state: () => ({
-        query: this.query,
-        version: this.tableState.version,
-        total: this.total,
-        ready: this.exact && this.done && this.tableState.state === "ready",
-        boxes: this.wish.objects || Object.keys(this.layers.colours).some(Boolean),
+        query: this.records.query,
+        version: this.scan.columns.version,
+        total: this.scan.total,
+        ready: this.scan.exact && this.records.done && this.scan.columns.state === "ready",
+        boxes: this.records.wish.objects || Object.keys(this.layers.colours).some(Boolean),
       }),
       pick: (names) => this.pickClasses(names),
       picked: () => this.pickedClasses(),
@@ -317,12 +264,7 @@ export class BrowserView {
 
   /** Classes of objects that were clicked. @returns {string[]} */
   pickedClasses() {
-    return (this.picks.get("objects")?.parts ?? []).map((part) => part.slice("has_object('".length, -2).replaceAll("''", "'"));
-  }
-
-  /** Nothing is filtered or sorted: the records as they lie. */
-  plain() {
-    return this.searches.plain();
+    return (this.records.picks.get("objects")?.parts ?? []).map((part) => part.slice("has_object('".length, -2).replaceAll("''", "'"));
   }
 
   /** @param {string} text @param {"" | "bad"} [tone] */
@@ -350,9 +292,9 @@ export class BrowserView {
 
   /** @param {number} position @param {number} [id] its row, where that is known */
   select(position, id) {
-    if (position < 0 || position >= this.count) return;
-    this.at = position;
-    this.selected = this.grid.items.get(position)?.id ?? -1;
+    if (position < 0 || position >= this.records.count) return;
+    this.records.at = position;
+    this.records.selected = this.grid.items.get(position)?.id ?? -1;
     this.grid.reveal(position);
     if (this.table.shown) this.table.reveal(position);
     this.grid.draw();
@@ -361,16 +303,16 @@ export class BrowserView {
 
   /** @param {number} by */
   stepShard(by) {
-    if (this.shards.length < 2) return;
+    if (this.scan.shards.length < 2) return;
     const { shard } = this.searches.next;
-    const at = shard === null ? (by > 0 ? 0 : this.shards.length - 1) : shard + by;
-    this.search({ shard: at < 0 || at >= this.shards.length ? null : at });
+    const at = shard === null ? (by > 0 ? 0 : this.scan.shards.length - 1) : shard + by;
+    this.search({ shard: at < 0 || at >= this.scan.shards.length ? null : at });
   }
 
   /** @param {number} px */
   resize(px) {
-    const first = this.selected >= 0 ? this.at : this.grid.firstVisible();
-    this.px = px;
+    const first = this.records.selected >= 0 ? this.records.at : this.grid.firstVisible();
+    this.look.px = px;
     this.tools.tileSize.value = String(px);
     this.grid.layout = undefined;
     this.grid.scrollTo(first);
@@ -380,7 +322,7 @@ export class BrowserView {
 
   /** @param {string} ext */
   showField(ext) {
-    this.image = ext;
+    this.look.image = ext;
     this.tools.field.value = ext;
     this.grid.draw();
     this.remembering();
@@ -388,8 +330,8 @@ export class BrowserView {
 
   /** @param {string | null} label null: the usual one */
   relabel(label) {
-    this.label = this.tools.label.value = (label ?? "").trim().replace(":", ".");
-    this.labelKnown = this.labelChosen = label !== null;
+    this.look.label = this.tools.label.value = (label ?? "").trim().replace(":", ".");
+    this.look.labelKnown = this.look.labelChosen = label !== null;
     this.grid.draw();
     if (byCaption(this.searches.next) && !this.searches.restoring) this.search({});
     this.remembering();
@@ -444,7 +386,7 @@ export class BrowserView {
     this.grid.layout = undefined;
     this.grid.draw();
     focusInPlace(this.list);
-    if (on) this.table.reveal(this.at);
+    if (on) this.table.reveal(this.records.at);
     this.stepping();
   }
 
@@ -470,7 +412,7 @@ export class BrowserView {
 
   /** Whether the records in view are there: pictures first, then all that is counted. */
   get calm() {
-    return !this.grid.asked.size && (this.grid.items.size > 0 || this.table.shown || (this.done && !this.count));
+    return !this.grid.asked.size && (this.grid.items.size > 0 || this.table.shown || (this.records.done && !this.records.count));
   }
 
   /** What has the records: tiles or table. */
@@ -488,8 +430,8 @@ export class BrowserView {
     this.root.classList.toggle("tvz-zoomed", on);
     this.root.classList.remove("tvz-no-pane");
     this.resized();
-    if (on && this.selected < 0) this.select(this.at);
-    if (!on && this.table.shown) this.table.reveal(this.at);
+    if (on && this.records.selected < 0) this.select(this.records.at);
+    if (!on && this.table.shown) this.table.reveal(this.records.at);
     this.list.focus();
     this.stepping();
   }

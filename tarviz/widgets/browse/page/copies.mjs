@@ -18,7 +18,7 @@ export class Copies {
 
   key() {
     const { view } = this;
-    const item = view.grid.items.get(view.at);
+    const item = view.grid.items.get(view.records.at);
     if (item) this.text(item.key);
   }
 
@@ -63,7 +63,12 @@ export class Copies {
     try {
       view.say(`gathering ${marked ? "the marked" : "all that show"} …`);
       await view.marks.told;
-      const { r, buffers } = await view.rpc("export", { kind, query: view.query, marked, columns: kind === "csv" ? this.columns : null });
+      const { r, buffers } = await view.rpc("export", {
+        kind,
+        query: view.records.query,
+        marked,
+        columns: kind === "csv" ? this.columns : null,
+      });
       const name = `${
         view.config.title
           .split("/")
@@ -80,14 +85,15 @@ export class Copies {
   /** Keep what is shown: for Python, for a saved notebook, and in the page's address. */
   remember() {
     const { view } = this;
-    if (view.lost || view.searches.restoring || view.searches.next !== view.wish) return; // it is kept when it is there
+    if (view.scan.lost || view.searches.restoring || view.searches.next !== view.records.wish) return; // it is kept when it is there
     const shown = this.shown();
-    const state = { selected: view.selected >= 0 ? view.selected : null, px: view.px, image: view.image, shown };
+    const state = { selected: view.records.selected >= 0 ? view.records.selected : null, px: view.look.px, image: view.look.image, shown };
     view.model.send({ k: "tvz:state", session: view.rpc.session, state });
     if (!view.model.media) return;
     const address = `${location.href.split("#")[0]}#${written(shown, view.usual)}`;
-    const { step, wish, map } = view;
-    const line = wish.area && { area: wish.area, map: map.points?.number }; // means something on this page alone
+    const { step, records, map } = view;
+    const { area } = records.wish;
+    const line = area && { area, map: map.points?.number }; // means something on this page alone
     view.step = false;
     if (step && (address !== location.href || JSON.stringify(line) !== JSON.stringify(history.state))) history.pushState(line, "", address);
     else history.replaceState(line, "", address);
@@ -96,19 +102,19 @@ export class Copies {
   /** @returns {import("../marking/address.mjs").Shown} */
   shown() {
     const { view } = this;
-    const { where, sort, seed, column, descending, shard, only, objects } = view.wish;
-    const item = view.grid.items.get(view.at);
+    const { where, sort, seed, column, descending, shard, only, objects } = view.records.wish;
+    const item = view.grid.items.get(view.records.at);
     return {
       ...{ where, sort, seed, column, descending, shard, only, objects },
-      picks: [...view.picks],
+      picks: [...view.records.picks],
       view: view.table.shown ? "table" : "",
       map: view.map.shown,
       large: view.zoomed,
-      px: view.px,
-      image: view.image,
-      label: view.labelChosen ? view.label : null,
-      row: !item ? "" : item.key.length < 300 ? item.key : `#${view.at}`,
-      at: view.at,
+      px: view.look.px,
+      image: view.look.image,
+      label: view.look.labelChosen ? view.look.label : null,
+      row: !item ? "" : item.key.length < 300 ? item.key : `#${view.records.at}`,
+      at: view.records.at,
     };
   }
 }

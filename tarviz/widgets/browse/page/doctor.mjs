@@ -59,7 +59,7 @@ export class Doctor {
     const { labels, counts, cells, truth, predicted } = found;
     const most = Math.max(1, ...counts.flatMap((/** @type {number[]} */ row, /** @type {number} */ i) => row.filter((_, j) => i !== j)));
     const cell = (/** @type {number} */ i, /** @type {number} */ j) => {
-      const on = view.picks.get("doctor")?.where === cells[i][j];
+      const on = view.records.picks.get("doctor")?.where === cells[i][j];
       const one = h(
         "td",
         { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` },
@@ -104,7 +104,7 @@ export class Doctor {
   /** The records of a cell, the surest first. @param {string} where @param {string} text */
   pickCell(where, text) {
     const { view, found } = this;
-    const off = view.picks.get("doctor")?.where === where;
+    const off = view.records.picks.get("doctor")?.where === where;
     const order =
       off || !found.confidence
         ? { sort: "order", column: undefined, descending: false }

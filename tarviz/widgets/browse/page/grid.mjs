@@ -47,7 +47,7 @@ export class Grid {
     /** the query whose emptiness was told */
     this.told = -1;
     /** side of a tile as it is drawn */
-    this.tile = view.px;
+    this.tile = view.look.px;
     this.uid = `tvz${Math.random().toString(36).slice(2, 8)}`;
     this.area = h("div", { class: "tvz-area" });
     this.tilesBox = h("div", { class: "tvz-tiles" });
@@ -92,9 +92,9 @@ export class Grid {
     if (!this.layout) {
       const width = Math.max(60, this.root.clientWidth - 2 * GAP);
       // at least two columns where a column of 96 pixels is left for each
-      const tile = Math.min(this.view.px, Math.max(96, Math.floor((width - GAP) / 2)), width);
+      const tile = Math.min(this.view.look.px, Math.max(96, Math.floor((width - GAP) / 2)), width);
       this.tile = tile;
-      this.layout = layOut({ width, count: this.view.count, tile, caption: TILE_CAPTION, gap: GAP });
+      this.layout = layOut({ width, count: this.view.records.count, tile, caption: TILE_CAPTION, gap: GAP });
       this.area.style.height = `${this.layout.scrollHeight}px`;
     }
     return this.layout;
@@ -107,7 +107,7 @@ export class Grid {
   /** @param {number} margin */
   visibleRange(margin) {
     if (this.view.table.shown) return this.view.table.visibleRange(margin);
-    return visible(this.measure(), { top: this.top, height: this.viewHeight(), count: this.view.count, margin });
+    return visible(this.measure(), { top: this.top, height: this.viewHeight(), count: this.view.records.count, margin });
   }
 
   firstVisible() {
@@ -163,7 +163,7 @@ export class Grid {
     const layout = this.measure();
     const { first, stop } = this.visibleRange(1);
     for (const [position, tile] of this.drawn) {
-      if (position < first || position >= stop || tile.dataset.query !== String(this.view.query)) {
+      if (position < first || position >= stop || tile.dataset.query !== String(this.view.records.query)) {
         tile.remove();
         this.drawn.delete(position);
       }
@@ -181,7 +181,7 @@ export class Grid {
       if (!tile || tile.dataset.state !== state) {
         const fresh = this.makeTile(position, item);
         fresh.dataset.state = state;
-        fresh.dataset.query = String(this.view.query);
+        fresh.dataset.query = String(this.view.records.query);
         if (tile) tile.replaceWith(fresh);
         else this.tilesBox.append(fresh);
         this.drawn.set(position, fresh);
@@ -190,36 +190,40 @@ export class Grid {
       const x = left + (position % layout.columns) * (this.tile + GAP + spread);
       const y = GAP + Math.floor(position / layout.columns) * layout.rowHeight + shift;
       tile.style.transform = `translate(${x}px, ${y}px)`;
-      tile.setAttribute("aria-selected", String(position === this.view.at && this.view.selected >= 0));
+      tile.setAttribute("aria-selected", String(position === this.view.records.at && this.view.records.selected >= 0));
       tile.classList.toggle("tvz-marked", !!item && this.view.marks.has(item.id));
     }
-    const active = this.drawn.get(this.view.at)?.id;
+    const active = this.drawn.get(this.view.records.at)?.id;
     if (active) this.root.setAttribute("aria-activedescendant", active);
     else this.root.removeAttribute("aria-activedescendant");
-    const nothing = this.view.count === 0 && (this.view.plain() ? this.view.exact : this.view.done);
+    const nothing = this.view.records.count === 0 && (this.view.records.plain() ? this.view.scan.exact : this.view.records.done);
     this.empty.hidden = !nothing;
     this.root.setAttribute("role", nothing ? "region" : "listbox");
-    if (nothing && this.told !== this.view.query) {
-      this.told = this.view.query;
+    if (nothing && this.told !== this.view.records.query) {
+      this.told = this.view.records.query;
       fill(
         this.empty,
-        this.view.plain() ? this.emptyText() : this.view.failed ? "This cannot be asked: the line below says why. " : "No record fits. ",
-        this.view.plain() ? "" : h("button", { onclick: () => this.view.searches.showAll() }, "show all"),
+        this.view.records.plain()
+          ? this.emptyText()
+          : this.view.records.failed
+            ? "This cannot be asked: the line below says why. "
+            : "No record fits. ",
+        this.view.records.plain() ? "" : h("button", { onclick: () => this.view.searches.showAll() }, "show all"),
       );
-      if (!this.view.plain() && !this.view.lost) this.tellNames();
+      if (!this.view.records.plain() && !this.view.scan.lost) this.tellNames();
     }
     this.fetch();
   }
 
   /** Below an empty result: what a filter can ask for here. */
   async tellNames() {
-    const query = this.view.query;
+    const query = this.view.records.query;
     try {
       const { r: found } = await this.view.rpc("why").catch(() => ({ r: { reasons: [] } })); // a condition with an error: the status says which
-      if (query !== this.view.query) return;
+      if (query !== this.view.records.query) return;
       if (found.reasons.length) this.empty.append(h("table", { class: "tvz-why" }, h("tbody", {}, ...found.reasons.map(reason))));
       const { r } = await this.view.rpc("columns");
-      if (query === this.view.query && r.columns.length)
+      if (query === this.view.records.query && r.columns.length)
         this.empty.append(
           h("span", { class: "tvz-names" }, "These records have: ", h("span", { class: "tvz-mono" }, r.columns.slice(0, 24).join("  "))),
         );
@@ -230,7 +234,7 @@ export class Grid {
 
   emptyText() {
     if (!this.view.config.title) return "Nothing is open yet: open … above takes a path, a folder or a URL. ";
-    const fault = this.view.summary?.faults[0];
+    const fault = this.view.scan.summary?.faults[0];
     return fault?.code.startsWith("E_") ? `No records can be shown. ${fault.code}: ${fault.message}` : "There are no records in here.";
   }
 
@@ -267,19 +271,19 @@ export class Grid {
         h(
           "span",
           { class: "tvz-snippet tvz-mono", dir: "auto" },
-          ...hits(item.tile.text || (item.fields.length ? "" : "no fields"), this.view.words),
+          ...hits(item.tile.text || (item.fields.length ? "" : "no fields"), this.view.records.words),
         ),
       );
-    const differs = this.view.common ? missing(this.view.common, item.fields) : "";
+    const differs = this.view.scan.common ? missing(this.view.scan.common, item.fields) : "";
     const name = shortKey(item.key);
     tile.append(
       h(
         "div",
         { class: "tvz-caption" },
         item.label
-          ? h("span", { class: "tvz-label tvz-cut", dir: "auto", title: item.label }, ...hitsInLine(item.label, this.view.words))
+          ? h("span", { class: "tvz-label tvz-cut", dir: "auto", title: item.label }, ...hitsInLine(item.label, this.view.records.words))
           : null,
-        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, ...hits(name, this.view.words)),
+        h("span", { class: "tvz-key tvz-cut tvz-faint", dir: "auto", title: item.key }, ...hits(name, this.view.records.words)),
       ),
     );
     if (differs || item.pending)
@@ -318,7 +322,7 @@ export class Grid {
   }
 
   async fetch() {
-    if (this.asked.size >= 2 || this.view.lost) return;
+    if (this.asked.size >= 2 || this.view.scan.lost) return;
     const { first, stop } = this.visibleRange(0);
     const wide = this.visibleRange(1);
     const start = this.missing(first, stop) ?? this.missing(wide.first, wide.stop);
@@ -326,19 +330,27 @@ export class Grid {
     let end = start;
     while (end < wide.stop && end - start < BATCH && !this.loaded(end) && !this.isAsked(end)) end += 1;
     const name = `${start}-${end}`;
-    const query = this.view.query;
-    const shows = () => JSON.stringify([this.view.image, this.view.labelChosen && this.view.label]);
+    const query = this.view.records.query;
+    const shows = () => JSON.stringify([this.view.look.image, this.view.look.labelChosen && this.view.look.label]);
     const before = shows();
     this.asked.add(name);
     try {
       const { r, buffers } = await this.view.rpc(
         "fetch",
-        { query, start, stop: end, px: this.view.px, image: this.view.image, label: this.view.labelKnown ? this.view.label : null },
+        {
+          query,
+          start,
+          stop: end,
+          px: this.view.look.px,
+          image: this.view.look.image,
+          label: this.view.look.labelKnown ? this.view.look.label : null,
+        },
         { keep: true },
       );
       this.asked.delete(name);
-      if (r.stale && query === this.view.query) this.view.searches.renew();
-      if (query === this.view.query && !r.stale && r.ordered === this.view.ordered && before === shows()) this.takeRows(r, buffers);
+      if (r.stale && query === this.view.records.query) this.view.searches.renew();
+      if (query === this.view.records.query && !r.stale && r.ordered === this.view.records.ordered && before === shows())
+        this.takeRows(r, buffers);
       if (this.view.calm) {
         this.view.facets.follow();
         this.view.map.follow();
@@ -364,9 +376,9 @@ export class Grid {
     const item = this.items.get(position);
     return (
       !!item &&
-      item.px === this.view.px &&
-      item.image === this.view.image &&
-      item.labelled === this.view.label &&
+      item.px === this.view.look.px &&
+      item.image === this.view.look.image &&
+      item.labelled === this.view.look.label &&
       (!item.picture || this.blobs.items.has(item.picture))
     );
   }
@@ -379,10 +391,10 @@ export class Grid {
 
   /** @param {any} message @param {any[]} buffers */
   takeRows(message, buffers) {
-    if (!this.view.labelKnown && message.rows.length && message.label !== null) {
-      this.view.labelKnown = true;
-      this.view.label = message.label ?? "";
-      this.view.tools.label.value = this.view.label;
+    if (!this.view.look.labelKnown && message.rows.length && message.label !== null) {
+      this.view.look.labelKnown = true;
+      this.view.look.label = message.label ?? "";
+      this.view.tools.label.value = this.view.look.label;
     }
     Object.assign(this.view.layers.colours, message.colours);
     message.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => {
@@ -394,13 +406,13 @@ export class Grid {
         this.blobs.put(picture, view, pictureType(view));
         if (over?.masks.length) this.blobs.put(`${picture}-mask`, asView(buffers[over.masks[0].buffer]), "image/png");
       }
-      this.items.set(message.start + at, { ...row, picture, px: message.px, image: this.view.image, labelled: this.view.label });
+      this.items.set(message.start + at, { ...row, picture, px: message.px, image: this.view.look.image, labelled: this.view.look.label });
     });
     if (this.items.size > 6000) {
       const { first, stop } = this.visibleRange(8);
       for (const position of this.items.keys()) if (position < first || position >= stop) this.items.delete(position);
     }
-    if (this.view.pane.opening && this.items.has(this.view.at)) this.view.pane.open();
+    if (this.view.pane.opening && this.items.has(this.view.records.at)) this.view.pane.open();
     this.draw();
   }
 }

@@ -85,7 +85,7 @@ export class Keep {
       else {
         await view.marks.told;
         const marked = view.marks.size > 0;
-        const { r } = await view.rpc("preview", { query: view.query, marked });
+        const { r } = await view.rpc("preview", { query: view.records.query, marked });
         fill(this.words, `${formatCount(r.count)} ${marked ? "marked" : "shown"} · ${formatBytes(r.bytes)}`);
         this.bytes = r.bytes;
         this.allow();
@@ -118,10 +118,15 @@ export class Keep {
       await view.marks.told;
       const { r } = this.clean
         ? await view.rpc("clean", { path: this.path.value })
-        : await view.rpc("keep", { path: this.path.value, query: view.query, marked: view.marks.size > 0, columns: view.copies.columns });
+        : await view.rpc("keep", {
+            path: this.path.value,
+            query: view.records.query,
+            marked: view.marks.size > 0,
+            columns: view.copies.columns,
+          });
       this.close();
       this.take(r);
-      view.wake();
+      view.scan.wake();
     } catch (error) {
       view.trouble(error);
     }
@@ -138,8 +143,8 @@ export class Keep {
   /** Tags and predictions, when columns or tags are others than before. */
   async follow() {
     const { view } = this;
-    const { state, version } = view.tableState;
-    if (state === "ready" && version !== this.tagVersion && !view.lost) {
+    const { state, version } = view.scan.columns;
+    if (state === "ready" && version !== this.tagVersion && !view.scan.lost) {
       this.tagVersion = version;
       try {
         this.tags = (await view.rpc("tags")).r.tags;
@@ -153,10 +158,10 @@ export class Keep {
 
   draw() {
     const { view, job } = this;
-    if (view.tableState.state === "none" || view.tableState.state === "scanning") return fill(this.checks);
+    if (view.scan.columns.state === "none" || view.scan.columns.state === "scanning") return fill(this.checks);
     const most = Math.max(1, ...this.tags.map(([, n]) => n));
     const rows = this.tags.map(([tag, n]) => view.rail.bar(tag, n, most, `is:${tag}`, `is:${tag}`));
-    const key = JSON.stringify([job.running, job.text, this.tags, [...view.picks.keys()]]);
+    const key = JSON.stringify([job.running, job.text, this.tags, [...view.records.picks.keys()]]);
     if (this.key === key) return undefined;
     this.key = key;
     fill(
@@ -208,7 +213,7 @@ export class Keep {
   async check() {
     try {
       this.take((await this.view.rpc("check")).r);
-      this.view.wake();
+      this.view.scan.wake();
     } catch (error) {
       this.view.trouble(error);
     }

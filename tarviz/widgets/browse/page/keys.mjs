@@ -76,12 +76,12 @@ export class Keys {
     }
     const layout = view.grid.measure();
     if (inGrid || /^[hjkl]$/.test(name)) {
-      const to = move(name, view.at, {
+      const to = move(name, view.records.at, {
         columns: view.table.shown || (view.zoomed && /Arrow(Up|Down)|^[jk]$/.test(name)) ? 1 : layout.columns,
         rows: view.table.shown
           ? Math.floor(view.table.root.clientHeight / LINE_HEIGHT) - 1
           : Math.floor(view.grid.viewHeight() / layout.rowHeight),
-        count: view.count,
+        count: view.records.count,
       });
       if (to !== undefined) {
         if (!event.shiftKey) view.curation.begin(to);
@@ -107,7 +107,8 @@ export class Keys {
       "+": () => this.step(1),
       "=": () => this.step(1),
       "-": () => this.step(-1),
-      r: () => view.search({ sort: "random", seed: view.wish.sort === "random" ? view.wish.seed + 1 : view.wish.seed }),
+      r: () =>
+        view.search({ sort: "random", seed: view.records.wish.sort === "random" ? view.records.wish.seed + 1 : view.records.wish.seed }),
       Space: () => view.mark(),
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
@@ -154,7 +155,7 @@ export class Keys {
     const view = /** @type {any} */ (browser.zoomed && browser.pane.root.querySelector(".tvz-frame"))?.view;
     if (view) return view.zoom(by > 0 ? 1.5 : 1 / 1.5);
     const sizes = browser.config.sizes;
-    const at = sizes.indexOf(browser.px) + by;
+    const at = sizes.indexOf(browser.look.px) + by;
     if (sizes[at]) browser.resize(sizes[at]);
     return undefined;
   }

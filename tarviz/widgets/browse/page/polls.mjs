@@ -18,16 +18,16 @@ export class Polls {
     while (!view.signal.aborted) {
       await this.now(false);
       if (
-        view.lost ||
-        (view.exact &&
-          view.done &&
+        view.scan.lost ||
+        (view.scan.exact &&
+          view.records.done &&
           !view.keep.job.running &&
           (view.facets.settled || view.facets.busy) &&
           (view.classes.settled || view.classes.busy))
       ) {
         await new Promise((go) => {
-          view.wake = () => go(undefined);
-          if (view.pages > 1 && !view.lost) setTimeout(go, document.hidden ? 30_000 : BESIDE); // another page may mark or tag
+          view.scan.wake = () => go(undefined);
+          if (view.scan.pages > 1 && !view.scan.lost) setTimeout(go, document.hidden ? 30_000 : BESIDE); // another page may mark or tag
         });
         continue;
       }
@@ -43,15 +43,15 @@ export class Polls {
     this.polling = true;
     this.polled = performance.now();
     try {
-      const { r } = await view.rpc("poll", { since: view.version, want: view.grid.visibleRange(2).stop, idle }, { urgent: true });
-      view.lost = false;
+      const { r } = await view.rpc("poll", { since: view.scan.version, want: view.grid.visibleRange(2).stop, idle }, { urgent: true });
+      view.scan.lost = false;
       this.take(r);
     } catch (error) {
       view.trouble(error);
     } finally {
       this.polling = false;
     }
-    if (idle && !view.lost && !(view.exact && view.done)) view.wake();
+    if (idle && !view.scan.lost && !(view.scan.exact && view.records.done)) view.scan.wake();
     if (this.looked) {
       this.looked = false;
       await this.now(true);
@@ -61,40 +61,40 @@ export class Polls {
   /** @param {any} poll */
   take(poll) {
     const { view } = this;
-    view.version = poll.version;
-    for (const shard of poll.shards) view.shards[shard.number] = shard;
-    view.exact = poll.exact;
+    view.scan.version = poll.version;
+    for (const shard of poll.shards) view.scan.shards[shard.number] = shard;
+    view.scan.exact = poll.exact;
     if (view.model.still) poll.query.count = Math.min(poll.query.count, view.model.get("_first").rows.rows.length);
-    view.total = poll.total;
-    view.pages = poll.pages;
-    view.far = poll.trouble;
+    view.scan.total = poll.total;
+    view.scan.pages = poll.pages;
+    view.scan.far = poll.trouble;
     view.marks.take(poll.marks).catch((error) => view.trouble(error));
-    if (poll.query.number !== view.query) view.searches.renew();
+    if (poll.query.number !== view.records.query) view.searches.renew();
     else {
-      view.done = poll.query.done;
-      if (view.ordered !== poll.query.ordered) {
+      view.records.done = poll.query.done;
+      if (view.records.ordered !== poll.query.ordered) {
         // what was shown while rows were still being found was not in their order
-        view.ordered = poll.query.ordered;
-        if (view.ordered) this.reordered();
+        view.records.ordered = poll.query.ordered;
+        if (view.records.ordered) this.reordered();
       }
-      if (poll.query.count !== view.count) {
-        view.count = poll.query.count;
+      if (poll.query.count !== view.records.count) {
+        view.records.count = poll.query.count;
         view.grid.layout = undefined;
       }
-      view.searching =
-        poll.query.done || view.plain()
+      view.records.searching =
+        poll.query.done || view.records.plain()
           ? ""
           : poll.query.note ||
-            `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.shards)}`;
-      view.failed = poll.query.error;
-      if (view.failed) {
-        view.say(view.failed, "bad");
+            `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.scan.shards)}`;
+      view.records.failed = poll.query.error;
+      if (view.records.failed) {
+        view.say(view.records.failed, "bad");
         view.tools.filter.setAttribute("aria-invalid", "true");
       }
       this.followFirst();
     }
-    view.state = poll.status;
-    view.tableState = poll.table;
+    view.scan.state = poll.status;
+    view.scan.columns = poll.table;
     if (view.calm) {
       view.facets.follow();
       view.classes.follow();
@@ -102,15 +102,15 @@ export class Polls {
     }
     view.keep.take(poll.job);
     if (poll.summary) {
-      view.summary = poll.summary;
+      view.scan.summary = poll.summary;
       view.rail.drawMore();
-      view.tools.offerFields(view.summary.fields);
+      view.tools.offerFields(view.scan.summary.fields);
     }
-    const bytes = view.shards.reduce((sum, shard) => sum + (shard?.size ?? 0), 0);
+    const bytes = view.scan.shards.reduce((sum, shard) => sum + (shard?.size ?? 0), 0);
     const about = poll.exact ? "" : "≥ ";
     fill(
       view.facts,
-      [plural(view.shards.length, "shard"), about + plural(poll.total, "record"), bytes ? formatBytes(bytes) : ""]
+      [plural(view.scan.shards.length, "shard"), about + plural(poll.total, "record"), bytes ? formatBytes(bytes) : ""]
         .filter(Boolean)
         .join(" · "),
     );
@@ -124,15 +124,15 @@ export class Polls {
     view.grid.items.clear();
     view.grid.asked.clear();
     view.table.key = "";
-    view.follow ||= view.pane.record !== undefined && view.at === 0;
+    view.records.follow ||= view.pane.record !== undefined && view.records.at === 0;
   }
 
   /** After a search the pane shows the first record found, or that there is none. */
   followFirst() {
     const { view } = this;
-    if (!view.follow || (!view.count && !view.done)) return;
-    if (view.count) {
-      view.follow = false;
+    if (!view.records.follow || (!view.records.count && !view.records.done)) return;
+    if (view.records.count) {
+      view.records.follow = false;
       view.select(0);
     } else if (view.pane.record) view.pane.fill();
   }

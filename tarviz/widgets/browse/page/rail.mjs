@@ -56,18 +56,18 @@ export class Rail {
   }
 
   draw() {
-    const all = this.view.shards.length > 1 ? 1 : 0;
+    const all = this.view.scan.shards.length > 1 ? 1 : 0;
     this.list.tabIndex = all - 1;
     const height = this.list.clientHeight || 120;
-    const count = this.view.shards.length + all;
+    const count = this.view.scan.shards.length + all;
     this.area.style.height = `${count * RAIL_ROW}px`;
     this.list.style.maxHeight = `${Math.min(count, 9) * RAIL_ROW + 2}px`;
     const { first, stop } = visible({ columns: 1, rowHeight: RAIL_ROW }, { top: this.list.scrollTop, height, count, margin: 2 });
-    const most = Math.max(1, ...this.view.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
+    const most = Math.max(1, ...this.view.scan.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
     const rows = [];
     for (let at = first; at < stop; at += 1) {
-      const shard = all && at === 0 ? undefined : this.view.shards[at - all];
-      const on = this.view.wish.shard === (shard ? shard.number : null);
+      const shard = all && at === 0 ? undefined : this.view.scan.shards[at - all];
+      const on = this.view.records.wish.shard === (shard ? shard.number : null);
       const row = h(
         "div",
         {
@@ -92,7 +92,7 @@ export class Rail {
         h(
           "span",
           { class: "tvz-faint tvz-number" },
-          `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : (this.view.total ?? 0))}`,
+          `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : (this.view.scan.total ?? 0))}`,
         ),
       );
       if (shard)
@@ -101,24 +101,24 @@ export class Rail {
       rows.push(row);
     }
     fill(this.area, ...rows);
-    if (this.shardCount !== this.view.shards.length) {
-      this.shardCount = this.view.shards.length;
+    if (this.shardCount !== this.view.scan.shards.length) {
+      this.shardCount = this.view.scan.shards.length;
       this.view.tools.shard.hidden = !all;
       fill(
         this.view.tools.shard,
         h("option", { value: "" }, "all shards"),
-        ...this.view.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)),
+        ...this.view.scan.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)),
       );
-      this.view.tools.shard.value = this.view.wish.shard === null ? "" : String(this.view.wish.shard);
+      this.view.tools.shard.value = this.view.records.wish.shard === null ? "" : String(this.view.records.wish.shard);
     }
   }
 
   /** What the scan found: findings, fields, sets of fields. */
   drawMore() {
-    if (!this.view.summary) return;
-    const { fields, sets, faults } = this.view.summary;
+    if (!this.view.scan.summary) return;
+    const { fields, sets, faults } = this.view.scan.summary;
     const counted = sets.reduce((/** @type {number} */ sum, /** @type {any} */ [, n]) => sum + n, 0);
-    this.view.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
+    this.view.scan.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
     const all = fields.map((/** @type {any} */ [ext]) => ext);
     const most = Math.max(1, ...fields.map((/** @type {any} */ [, n]) => n));
     const parts = [];
@@ -132,7 +132,7 @@ export class Rail {
               "div",
               { class: "tvz-finding" },
               h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code),
-              ` ${this.view.shards[fault.shard]?.name ?? ""}`,
+              ` ${this.view.scan.shards[fault.shard]?.name ?? ""}`,
               fault.offset === null || fault.offset === undefined
                 ? ""
                 : fault.key
@@ -167,7 +167,7 @@ export class Rail {
           sets,
           all.slice(0, 9),
           (fields) => this.view.pick("fields", filterOfSet(fields, all), `just ${fields.join(", ")}`),
-          (fields) => this.view.picks.get("fields")?.where === filterOfSet(fields, all),
+          (fields) => this.view.records.picks.get("fields")?.where === filterOfSet(fields, all),
         ),
       );
     }
@@ -186,7 +186,7 @@ export class Rail {
 
   /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} said the filter in words */
   bar(text, n, most, filter, said) {
-    const on = this.view.picks.has(said);
+    const on = this.view.records.picks.has(said);
     const row = h(
       "button",
       {

@@ -26,17 +26,17 @@ export class RecordPane {
 
   /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known */
   async open(id) {
-    const position = this.view.at;
+    const position = this.view.records.at;
     const there = this.view.grid.items.get(position);
     const item = id === undefined || there?.id === id ? there : { id, key: "", fields: [], tile: {} };
     this.opening = item === undefined;
     if (!item) return;
-    this.view.selected = item.id;
+    this.view.records.selected = item.id;
     this.view.remembering();
     this.view.drawSoon();
     try {
       const { r, buffers } = await this.view.rpc("record", { row: item.id, ext: this.field, options: this.options });
-      if (this.view.at !== position) return;
+      if (this.view.records.at !== position) return;
       const byte = this.wantedByte;
       if (byte !== undefined) {
         // the field that holds the byte, or the last one before it
@@ -141,15 +141,15 @@ export class RecordPane {
       h(
         "div",
         { class: "tvz-walk", role: "group", "aria-label": "the records shown" },
-        walk("‹", "record before (←)", () => view.select(view.at - 1)),
-        h("span", { class: "tvz-faint tvz-number" }, `${formatCount(view.at + 1)} of ${formatCount(view.count)}`),
-        walk("›", "next record (→)", () => view.select(view.at + 1)),
+        walk("‹", "record before (←)", () => view.select(view.records.at - 1)),
+        h("span", { class: "tvz-faint tvz-number" }, `${formatCount(view.records.at + 1)} of ${formatCount(view.records.count)}`),
+        walk("›", "next record (→)", () => view.select(view.records.at + 1)),
         walk("✕", "back to the grid (Esc)", () => view.zoom(false)),
       ),
       h(
         "div",
         { class: "tvz-pane-head" },
-        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, ...hits(record.key, view.words)),
+        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, ...hits(record.key, view.records.words)),
         h("div", { class: "tvz-faint tvz-cut", title: record.shard }, `#${record.index} of ${record.shard.split("/").at(-1)}`),
       ),
       h(

@@ -14,28 +14,14 @@ export class Search {
   constructor(view) {
     this.view = view;
     /** What was asked for last, answered or not: a key pressed before the answer goes on from there. @type {any} */
-    this.next = view.wish;
+    this.next = view.records.wish;
     /** searches that were not answered yet */
     this.running = 0;
     /** the address that is being shown, until a person asks for something else @type {object | undefined} */
     this.restoring = undefined;
     /** what is shown by the last search that was answered */
-    this.answered = { wish: view.wish, picks: [...view.picks] };
+    this.answered = { wish: view.records.wish, picks: [...view.records.picks] };
     this.chips = h("div", { class: "tvz-picks", role: "group", "aria-label": "filters that were clicked" });
-  }
-
-  plain() {
-    const { view } = this;
-    return (
-      view.wish.where.trim() === "" &&
-      !view.picks.size &&
-      view.wish.sort === "order" &&
-      !view.wish.descending &&
-      view.wish.shard === null &&
-      !view.wish.only &&
-      !view.wish.objects &&
-      !view.wish.area
-    );
   }
 
   /** @param {any} wish @param {boolean} [quiet] */
@@ -52,39 +38,39 @@ export class Search {
         sort: next.sort,
         seed: next.seed,
         shard: next.shard,
-        label: next.column ?? view.label,
+        label: next.column ?? view.look.label,
         only: next.only,
         descending: next.descending,
         area: next.area,
         objects: next.objects ? view.pickedClasses() : null,
-        also: [...view.picks.values()].map((pick) => pick.where),
+        also: [...view.records.picks.values()].map((pick) => pick.where),
       });
-      view.wish = next;
+      view.records.wish = next;
       this.drawPicks();
-      view.query = r.query;
-      view.words = r.words;
-      view.done = false;
-      view.ordered = next.sort === "order" && !next.descending;
-      view.count = 0;
+      view.records.query = r.query;
+      view.records.words = r.words;
+      view.records.done = false;
+      view.records.ordered = next.sort === "order" && !next.descending;
+      view.records.count = 0;
       view.grid.restart();
-      view.at = 0;
-      view.follow ||= view.pane.record !== undefined;
+      view.records.at = 0;
+      view.records.follow ||= view.pane.record !== undefined;
       view.tools.showSearch(next);
       view.status.message = undefined;
       view.rail.draw();
       view.rail.drawMore();
       if (!quiet) this.keep();
-      this.answered = { wish: next, picks: [...view.picks] };
+      this.answered = { wish: next, picks: [...view.records.picks] };
       await view.polls.now(false);
-      for (let rest = 25; !view.count && !view.done && rest < 250 && r.query === view.query; rest *= 2) {
+      for (let rest = 25; !view.records.count && !view.records.done && rest < 250 && r.query === view.records.query; rest *= 2) {
         await new Promise((go) => setTimeout(go, rest)); // most searches are done at once: they need not wait for the next look
         await view.polls.now(false);
       }
       if (!view.keep.bar.hidden) view.keep.close();
-      view.wake();
+      view.scan.wake();
     } catch (error) {
       if (!isOvertaken(error)) {
-        this.next = view.wish;
+        this.next = view.records.wish;
         view.tools.filter.setAttribute("aria-invalid", "true");
       }
       if (!view.tools.filterHelp?.shown) view.trouble(error); // while it is being written it may well be unfinished
@@ -97,9 +83,9 @@ export class Search {
   /** The search can be taken back, and Back leads to what was shown before. */
   keep() {
     const { view } = this;
-    const [before, after] = [this.answered, { wish: this.next, picks: [...view.picks] }];
+    const [before, after] = [this.answered, { wish: this.next, picks: [...view.records.picks] }];
     const back = (/** @type {typeof before} */ to) => () => {
-      view.picks = new Map(to.picks);
+      view.records.picks = new Map(to.picks);
       return this.run(to.wish, true).then(() => view.stepping());
     };
     view.history.did({ text: "filter and order", undo: back(before), redo: back(after) });
@@ -121,8 +107,8 @@ export class Search {
       if (shown.large !== view.zoomed) view.zoom(shown.large);
       if (shown.row) await this.startAt(shown.row, shown.at);
       else if (!view.narrow()) {
-        view.follow = !view.count; // what is searched for may still be being found
-        view.select(Math.min(shown.at, view.count - 1));
+        view.records.follow = !view.records.count; // what is searched for may still be being found
+        view.select(Math.min(shown.at, view.records.count - 1));
       }
     } finally {
       if (shown === this.restoring) this.restoring = undefined;
@@ -135,16 +121,16 @@ export class Search {
     const { view } = this;
     const { where, sort, seed, column, descending, shard, objects, area = null } = shown;
     const wish = { where, sort, seed, column, descending, shard, only: shown.only && view.marks.size > 0, objects, area };
-    if (shown.px !== view.px) view.resize(shown.px);
-    if (shown.image !== view.image) view.showField(shown.image);
+    if (shown.px !== view.look.px) view.resize(shown.px);
+    if (shown.image !== view.look.image) view.showField(shown.image);
     const relabelled = shown.label !== view.copies.shown().label;
     if (relabelled) view.relabel(shown.label);
     if ((shown.view === "table") !== view.table.shown) view.showTable(shown.view === "table");
     if (shown.map !== view.map.shown) view.showMap(shown.map);
     const key = (/** @type {any} */ search, /** @type {[string, any][]} */ picks) =>
       JSON.stringify([...Object.keys(wish).map((name) => search[name] ?? null), picks.map(([, pick]) => pick.where)]);
-    if (key(wish, shown.picks) === key(this.next, [...view.picks]) && !this.running && !(relabelled && byCaption(wish))) return;
-    view.picks = new Map(shown.picks);
+    if (key(wish, shown.picks) === key(this.next, [...view.records.picks]) && !this.running && !(relabelled && byCaption(wish))) return;
+    view.records.picks = new Map(shown.picks);
     view.map.trace(area ?? []);
     await this.run(wish, true);
   }
@@ -152,15 +138,15 @@ export class Search {
   /** Filter by a click: `name` is what the condition is about, and has one at a time; the same again takes it away.
    * @param {string} name @param {string} where @param {string} text @param {string[]} [parts] @param {number[]} [span] @param {any} [order] */
   pick(name, where, text, parts = [where], span = undefined, order = {}) {
-    const before = this.view.picks.get(name);
-    if (!where || before?.where === where) this.view.picks.delete(name);
-    else this.view.picks.set(name, { where, text, parts, span });
+    const before = this.view.records.picks.get(name);
+    if (!where || before?.where === where) this.view.records.picks.delete(name);
+    else this.view.records.picks.set(name, { where, text, parts, span });
     this.run(order);
   }
 
   /** No filter at all. */
   showAll() {
-    this.view.picks.clear();
+    this.view.records.picks.clear();
     this.view.map.trace();
     return this.run({ where: "", shard: null, only: false, area: null });
   }
@@ -180,15 +166,17 @@ export class Search {
         " ✕",
       );
     const drop = (/** @type {string[]} */ names) => {
-      for (const name of names) view.picks.delete(name);
+      for (const name of names) view.records.picks.delete(name);
       this.run({});
     };
-    this.chips.hidden = !view.picks.size && !view.wish.area;
+    this.chips.hidden = !view.records.picks.size && !view.records.wish.area;
     fill(
       this.chips,
-      ...[...view.picks].map(([name, { where, text }]) => chip(text, where, () => drop([name]))),
-      view.wish.area ? chip("inside the line on the map", "records whose points lie inside it", () => view.map.uncircle()) : null,
-      view.picks.size > 1 ? h("button", { class: "tvz-link", onclick: () => drop([...view.picks.keys()]) }, "all away") : null,
+      ...[...view.records.picks].map(([name, { where, text }]) => chip(text, where, () => drop([name]))),
+      view.records.wish.area ? chip("inside the line on the map", "records whose points lie inside it", () => view.map.uncircle()) : null,
+      view.records.picks.size > 1
+        ? h("button", { class: "tvz-link", onclick: () => drop([...view.records.picks.keys()]) }, "all away")
+        : null,
     );
   }
 
@@ -197,27 +185,27 @@ export class Search {
     const { view, restoring } = this;
     try {
       let { r } = await view.rpc("find", { text, at });
-      for (let rest = 25; r.position === null && !view.done && rest < 3000; rest *= 2) {
+      for (let rest = 25; r.position === null && !view.records.done && rest < 3000; rest *= 2) {
         await new Promise((go) => setTimeout(go, rest)); // what the filters leave is still being found
         await view.polls.now(false);
         ({ r } = await view.rpc("find", { text, at }));
       }
       if (restoring !== this.restoring) return undefined;
       if (r.position !== null) return this.stand(r);
-      view.say(view.done ? `${text} is not among the records shown.` : AWAITED);
+      view.say(view.records.done ? `${text} is not among the records shown.` : AWAITED);
     } catch (error) {
       if (restoring !== this.restoring) return undefined;
       view.trouble(error);
     }
-    view.follow = !view.narrow();
+    view.records.follow = !view.narrow();
     return view.polls.followFirst();
   }
 
   /** @param {{ row: number, position: number }} found */
   stand(found) {
     const { view } = this;
-    view.follow = false;
-    view.count = Math.max(view.count, found.position + 1);
+    view.records.follow = false;
+    view.records.count = Math.max(view.records.count, found.position + 1);
     view.grid.layout = undefined;
     view.select(found.position, found.row);
   }
@@ -229,8 +217,8 @@ export class Search {
     if (!text.trim()) return;
     try {
       let { r } = await view.rpc("find", { text });
-      if (r.position === null && !this.plain()) {
-        view.picks.clear();
+      if (r.position === null && !view.records.plain()) {
+        view.records.picks.clear();
         view.map.trace();
         await this.run({ where: "", sort: "order", shard: null, only: false, area: null }, true);
         ({ r } = await view.rpc("find", { text }));
@@ -256,11 +244,11 @@ export class Search {
     const { view } = this;
     try {
       const { r } = await view.rpc("again", { shard });
-      view.query = r.query;
+      view.records.query = r.query;
       view.grid.forget();
-      view.version = -1;
+      view.scan.version = -1;
       await view.polls.now(false);
-      view.wake();
+      view.scan.wake();
     } catch (error) {
       view.trouble(error);
     }

@@ -21,36 +21,36 @@ export class StatusLine {
     const { view } = this;
     if (this.message && performance.now() < this.message.until) return;
     if (view.model.still) {
-      this.text.textContent = `a saved picture: ${formatCount(view.count)} of ${formatCount(view.total)} records; the first ones open by a click`;
+      this.text.textContent = `a saved picture: ${formatCount(view.records.count)} of ${formatCount(view.scan.total)} records; the first ones open by a click`;
       return;
     }
     this.message = undefined;
-    const shown = view.plain() ? "" : `${formatCount(view.count)}${view.wish.objects ? " boxes" : ""} shown`;
-    this.text.className = `tvz-cut${view.exact && view.done ? "" : view.shards.some((s) => s?.state === "scanning") || view.searching ? " tvz-busy" : ""}`;
+    const shown = view.records.plain() ? "" : `${formatCount(view.records.count)}${view.records.wish.objects ? " boxes" : ""} shown`;
+    this.text.className = `tvz-cut${view.scan.exact && view.records.done ? "" : view.scan.shards.some((s) => s?.state === "scanning") || view.records.searching ? " tvz-busy" : ""}`;
     const text = [
-      view.selected >= 0 && view.count ? `#${formatCount(view.at)} of ${formatCount(view.count)}` : "",
+      view.records.selected >= 0 && view.records.count ? `#${formatCount(view.records.at)} of ${formatCount(view.records.count)}` : "",
       shown,
-      view.words.length ? `searched for the word${view.words.length > 1 ? "s" : ""} ${view.words.join(", ")}` : "",
-      view.searching,
-      view.state,
-      view.marks.size ? `${formatCount(view.marks.size)} marked${view.pages > 1 ? ", for all pages" : ""}` : "",
-      view.pages > 1 ? `${view.pages} pages look at these shards` : "",
+      view.records.words.length ? `searched for the word${view.records.words.length > 1 ? "s" : ""} ${view.records.words.join(", ")}` : "",
+      view.records.searching,
+      view.scan.state,
+      view.marks.size ? `${formatCount(view.marks.size)} marked${view.scan.pages > 1 ? ", for all pages" : ""}` : "",
+      view.scan.pages > 1 ? `${view.scan.pages} pages look at these shards` : "",
     ]
       .filter(Boolean)
       .join(" · ");
     if (this.text.textContent !== text) this.text.textContent = text;
     const actions = [];
-    if (view.searching) actions.push(h("button", { onclick: () => view.rpc("stop").catch(() => {}) }, "Stop"));
-    if (view.shards.some((s) => s?.state === "paused"))
+    if (view.records.searching) actions.push(h("button", { onclick: () => view.rpc("stop").catch(() => {}) }, "Stop"));
+    if (view.scan.shards.some((s) => s?.state === "paused"))
       actions.push(
         button("scan all", "read all shards to their end", () =>
           view
             .rpc("go_on")
-            .then(() => view.wake())
+            .then(() => view.scan.wake())
             .catch(() => {}),
         ),
       );
-    const stale = view.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
+    const stale = view.scan.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
     if (stale)
       actions.push(
         h("button", { onclick: () => view.searches.again(stale.number) }, stale.state === "unreachable" ? "retry" : "scan again"),
@@ -80,7 +80,7 @@ export class StatusLine {
   trouble(error) {
     if (isOvertaken(error)) return;
     if (error instanceof RpcError && error.fault.code === "no-kernel") {
-      this.view.lost = true;
+      this.view.scan.lost = true;
       if (error.fault.type === "Saved") this.say(error.fault.msg);
       else this.say(`${wordsOf(error)} The pictures that were there stay.`, "bad");
     } else this.say(wordsOf(error), "bad");
@@ -88,11 +88,11 @@ export class StatusLine {
 
   /** @param {boolean} slow */
   async tellSlow(slow) {
-    if (slow && !this.view.lost) await this.view.polls.now(false); // is it the page that does not answer, or a store behind it?
+    if (slow && !this.view.scan.lost) await this.view.polls.now(false); // is it the page that does not answer, or a store behind it?
     if (slow)
       this.say(
-        this.view.far
-          ? this.view.far
+        this.view.scan.far
+          ? this.view.scan.far
           : this.view.model.media
             ? "The server of this page has not answered yet: it is reading, or it was stopped (tarviz browse, in its terminal)."
             : NO_ANSWER,

@@ -81,7 +81,7 @@ export class TableView {
   }
 
   layout() {
-    const height = this.view.count * LINE_HEIGHT + LINE_HEIGHT;
+    const height = this.view.records.count * LINE_HEIGHT + LINE_HEIGHT;
     return { height, scrollHeight: Math.min(height, MAX_SCROLL) };
   }
 
@@ -99,7 +99,7 @@ export class TableView {
   /** @param {number} margin rows more on both sides */
   visibleRange(margin) {
     const first = Math.max(0, Math.floor(this.top() / LINE_HEIGHT) - margin);
-    return { first, stop: Math.min(this.view.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 2 * margin) };
+    return { first, stop: Math.min(this.view.records.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 2 * margin) };
   }
 
   /** The picture of a row, as small as a line is high. @param {number} position */
@@ -120,7 +120,7 @@ export class TableView {
   drawNow() {
     const { view } = this;
     const columns = /** @type {string[]} */ (this.columns ?? []);
-    const key = `${view.query} ${columns.join("\n")}`;
+    const key = `${view.records.query} ${columns.join("\n")}`;
     if (key !== this.key) {
       this.key = key;
       this.items.clear();
@@ -134,7 +134,7 @@ export class TableView {
     const template = this.template();
     for (let position = first; position < stop; position += 1) {
       const item = this.items.get(position);
-      const selected = position === view.at && view.selected >= 0;
+      const selected = position === view.records.at && view.records.selected >= 0;
       const row = h(
         "div",
         {
@@ -149,27 +149,27 @@ export class TableView {
         h(
           "div",
           { role: "rowheader", class: "tvz-cell tvz-cut", dir: "auto", title: item?.key ?? "" },
-          ...hits(item?.key ?? "…", view.words),
+          ...hits(item?.key ?? "…", view.records.words),
         ),
-        ...columns.map((_, at) => tableCell(item?.cells[at], view.words)),
+        ...columns.map((_, at) => tableCell(item?.cells[at], view.records.words)),
       );
       row.style.gridTemplateColumns = template;
       row.style.top = `${LINE_HEIGHT + position * LINE_HEIGHT + shift}px`;
       rows.push(row);
     }
     fill(this.body, ...rows);
-    this.root.setAttribute("aria-rowcount", String(view.count + 1));
+    this.root.setAttribute("aria-rowcount", String(view.records.count + 1));
     this.root.setAttribute("aria-colcount", String(columns.length + 2));
-    const active = `${view.grid.uid}-t${view.at}`;
+    const active = `${view.grid.uid}-t${view.records.at}`;
     if (this.body.querySelector(`#${active}`)) this.root.setAttribute("aria-activedescendant", active);
     else this.root.removeAttribute("aria-activedescendant");
     this.fetch(first, stop);
   }
 
   drawHead() {
-    const { wish } = this.view;
+    const { wish } = this.view.records;
     /** @type {string} */
-    const sorted = wish.sort === "label" ? (wish.column ?? this.view.label) : wish.sort === "key" ? "key" : "";
+    const sorted = wish.sort === "label" ? (wish.column ?? this.view.look.label) : wish.sort === "key" ? "key" : "";
     const heads = ["key", ...(this.columns ?? [])].map((column) => {
       const on = column === sorted;
       const grip = h("span", { class: "tvz-grip", "aria-hidden": "true" });
@@ -216,7 +216,7 @@ export class TableView {
 
   /** @param {string} column @param {boolean} on */
   sort(column, on) {
-    const { wish } = this.view;
+    const { wish } = this.view.records;
     const descending = on && !wish.descending;
     this.view.search(
       on && wish.descending
@@ -236,7 +236,7 @@ export class TableView {
 
   /** @param {number} first @param {number} stop */
   async fetch(first, stop) {
-    if (this.asked.size >= 2 || this.view.lost) return;
+    if (this.asked.size >= 2 || this.view.scan.lost) return;
     let start = first;
     while (start < stop && (this.items.has(start) || this.asked.has(start - (start % CELLS_AT_ONCE)))) start += 1;
     if (start >= stop) return;
@@ -246,10 +246,10 @@ export class TableView {
     try {
       const { r } = await this.view.rpc(
         "cells",
-        { query: this.view.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] },
+        { query: this.view.records.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] },
         { keep: true },
       );
-      if (key === this.key && !r.stale && r.ordered === this.view.ordered)
+      if (key === this.key && !r.stale && r.ordered === this.view.records.ordered)
         r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
       if (this.items.size > 4000) for (const at of this.items.keys()) if (at < first - 400 || at > stop + 400) this.items.delete(at);
     } catch (error) {

@@ -40,8 +40,8 @@ export class Tagging {
 
   /** The rows that are meant. */
   get rows() {
-    const { marks, selected } = this.view;
-    return marks.size ? [...marks.rows] : selected >= 0 ? [selected] : [];
+    const { marks, records } = this.view;
+    return marks.size ? [...marks.rows] : records.selected >= 0 ? [records.selected] : [];
   }
 
   open() {
@@ -68,7 +68,7 @@ export class Tagging {
     try {
       const { r } = await view.rpc(what, { tag, marked: rows, ...more });
       const does = (/** @type {string} */ name, /** @type {any} */ asked) => () =>
-        view.rpc(name, { tag, ...asked }).then(() => view.wake());
+        view.rpc(name, { tag, ...asked }).then(() => view.scan.wake());
       if (r.before.length)
         view.history.did({
           text: `${what} ${tag}`,
@@ -78,7 +78,7 @@ export class Tagging {
       this.close();
       const done = what === "tag" ? `tagged ${tag}: is:${tag} shows them` : `no longer tagged ${tag}`;
       view.say(`${plural(r.count, "record")} ${done}`);
-      view.wake();
+      view.scan.wake();
     } catch (error) {
       view.trouble(error);
     }

@@ -30,7 +30,7 @@ export class Tools {
     this.filter = h("input", {
       type: "search",
       class: "tvz-filter",
-      value: view.wish.where,
+      value: view.records.wish.where,
       spellcheck: false,
       autocapitalize: "off",
       autocomplete: "off",
@@ -39,7 +39,7 @@ export class Tools {
       title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
     });
     const apply = later(
-      () => this.filter.value.trim() !== view.wish.where.trim() && view.search({ where: this.filter.value }),
+      () => this.filter.value.trim() !== view.records.wish.where.trim() && view.search({ where: this.filter.value }),
       400,
       signal,
     );
@@ -71,14 +71,14 @@ export class Tools {
         ["label", "order: by caption"],
         ["random", "order: shuffled"],
       ],
-      view.wish.sort,
+      view.records.wish.sort,
       (sort) =>
         view.search(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }),
     );
     this.tileSize = choose(
       "size of the tiles",
       config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]),
-      String(view.px),
+      String(view.look.px),
       (px) => view.resize(Number(px)),
     );
     this.field = h("select", {
@@ -89,7 +89,7 @@ export class Tools {
     this.label = h("input", {
       type: "text",
       class: "tvz-label-input",
-      value: view.label,
+      value: view.look.label,
       placeholder: "caption",
       "aria-label": "label below the tiles: a field or JSON path",
       title: "caption: the line below the tiles, a field or JSON path (cls, json.caption)",
@@ -220,6 +220,6 @@ export class Tools {
       h("option", { value: "" }, "picture: first"),
       ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, `picture: ${ext}`)),
     );
-    this.field.value = this.view.image;
+    this.field.value = this.view.look.image;
   }
 }
