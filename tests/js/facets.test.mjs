@@ -29,10 +29,10 @@ function faceted(more = {}) {
     signal: new AbortController().signal,
     rpc: async (name, msg) => (told.asked.push([name, msg?.column ?? msg]), view.answer(name, msg)),
     answer: () => ({ r: {} }),
-    trouble: (error) => told.trouble.push(error.message),
-    pick: (...choice) => told.picked.push(choice),
+    status: { trouble: (error) => told.trouble.push(error.message) },
+    searches: { pick: (...choice) => told.picked.push(choice) },
     rail: { rove: () => (told.roved += 1) },
-    tools: { offerColumns: (names) => told.offered.push(names) },
+    offer: (names) => told.offered.push(names),
     ...more,
   };
   const facets = new Facets(view);

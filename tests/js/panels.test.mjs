@@ -866,14 +866,14 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
   };
   const picks = [];
   const asked = [];
-  const view = {
+  const around = {
     rpc: async (...request) => (asked.push(request), { r: found }),
     records: { picks: new Map() },
-    pick: (...choice) => picks.push(choice),
+    searches: { pick: (...choice) => picks.push(choice) },
     rail: { rove: () => {} },
-    trouble: (error) => assert.fail(String(error)),
+    status: { trouble: (error) => assert.fail(String(error)) },
   };
-  const doctor = new Doctor(view);
+  const doctor = new Doctor(around);
   placed(doctor.root);
   await doctor.ask();
   assert.match(doctor.root.textContent, /^label doctor 87\.5 % of guess agree/);
@@ -884,7 +884,7 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
   );
   assert.match(doctor.root.textContent, /surest first by sure3 more labels are not shown/);
   click(doctor.root.querySelector("[data-name='cell 0 1']"));
-  view.records.picks.set("doctor", { where: "cd" });
+  around.records.picks.set("doctor", { where: "cd" });
   doctor.draw();
   assert.equal("2", doctor.root.querySelector(".tvz-on").textContent);
   click(doctor.root.querySelector("[data-name='cell 0 1']"));

@@ -391,12 +391,14 @@ test("the shards of the rail: their names, how many records, what is wrong with 
   }
   view.scan.shards = shards.slice(0, 1);
   view.rail.draw();
+  view.tools.offerShards();
   assert.deepEqual(
     [["s-0.tar20"], true, -1, "24px"],
     [texts(".tvz-shard"), view.tools.shard.hidden, view.rail.list.tabIndex, view.rail.area.style.height],
   );
   view.scan.shards = Array.from({ length: 600 }, (_, number) => ({ ...shards[0], number, name: `s-${number}` }));
   view.rail.draw();
+  view.tools.offerShards();
   assert.deepEqual(
     [501, "14424px", "218px"],
     [view.tools.shard.options.length, view.rail.area.style.height, view.rail.list.style.maxHeight],

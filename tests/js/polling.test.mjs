@@ -183,7 +183,7 @@ test("an answer is taken whole: parts are told, more of them once the records in
       view.grid.layout,
     ],
   );
-  assert.deepEqual(["marks", "keep.take", "status.tell", "rail.draw", "grid.draw"], names());
+  assert.deepEqual(["marks", "keep.take", "status.tell", "tools.offerShards", "rail.draw", "grid.draw"], names());
   told.length = 0;
   view.calm = true;
   polls.take({ ...structuredClone(POLL), query: { ...QUERY, count: 4 }, summary: { fields: [["png", 3]] } });

@@ -6,11 +6,11 @@ import { RpcError } from "../../host/requests.mjs";
 
 export class Completion {
   /**
-   * @param {import("../page/browse.mjs").BrowserView} view @param {HTMLInputElement} input
+   * @param {Pick<import("../page/state.mjs").Page, "signal" | "rpc" | "scan">} around @param {HTMLInputElement} input
    * @param {{ label?: boolean, take?: () => void }} options `label`: a column is wanted; `take`: what to do when one was taken
    */
-  constructor(view, input, { label = false, take = () => {} } = {}) {
-    this.view = view;
+  constructor(around, input, { label = false, take = () => {} } = {}) {
+    this.around = around;
     this.input = input;
     this.label = label;
     this.take = take;
@@ -24,10 +24,10 @@ export class Completion {
     input.setAttribute("aria-autocomplete", "list");
     input.setAttribute("aria-controls", this.uid);
     input.setAttribute("aria-expanded", "false");
-    this.askSoon = later(() => this.ask(), 150, view.signal);
-    input.addEventListener("input", this.askSoon, { signal: view.signal });
-    input.addEventListener("blur", () => this.close(), { signal: view.signal });
-    input.addEventListener("keydown", (e) => this.press(e), { signal: view.signal, capture: true });
+    this.askSoon = later(() => this.ask(), 150, around.signal);
+    input.addEventListener("input", this.askSoon, { signal: around.signal });
+    input.addEventListener("blur", () => this.close(), { signal: around.signal });
+    input.addEventListener("keydown", (e) => this.press(e), { signal: around.signal, capture: true });
     this.list.addEventListener(
       "pointerdown",
       (/** @type {any} */ e) => {
@@ -35,7 +35,7 @@ export class Completion {
         const one = e.target.closest("[data-at]");
         if (one) this.accept(Number(one.dataset.at));
       },
-      { signal: view.signal },
+      { signal: around.signal },
     );
   }
 
@@ -45,10 +45,10 @@ export class Completion {
 
   async ask() {
     const { input } = this;
-    if (this.view.scan.lost || /** @type {any} */ (input.getRootNode()).activeElement !== input || !input.value) return this.close();
+    if (this.around.scan.lost || /** @type {any} */ (input.getRootNode()).activeElement !== input || !input.value) return this.close();
     const at = input.selectionStart ?? input.value.length;
     try {
-      const { r } = await this.view.rpc("complete", { text: input.value, at, label: this.label });
+      const { r } = await this.around.rpc("complete", { text: input.value, at, label: this.label });
       if (at !== input.selectionStart) return undefined;
       if (r.making) this.askSoon(); // values are known when their columns are
       if (this.shown && r.start === this.start && String(r.items) === String(this.items)) return undefined;
@@ -80,7 +80,7 @@ export class Completion {
     );
     if (this.at >= 0) input.setAttribute("aria-activedescendant", `${this.uid}-${this.at}`);
     else input.removeAttribute("aria-activedescendant");
-    const frame = this.view.root.getBoundingClientRect();
+    const frame = /** @type {HTMLElement} */ (list.parentElement).getBoundingClientRect();
     const box = input.getBoundingClientRect();
     list.style.left = `${Math.max(4, Math.min(box.left - frame.left, frame.width - 264))}px`;
     list.style.top = `${box.bottom - frame.top + 2}px`;

@@ -8,9 +8,10 @@ const OPEN_FIRST = 5;
 const LISTED = 14;
 
 export class Facets {
-  /** @param {import("../page/browse.mjs").BrowserView} view */
-  constructor(view) {
-    this.view = view;
+  /** @param {Pick<import("../page/state.mjs").Page, "signal" | "rpc" | "records" | "scan" | "searches" | "status">
+   *  & { rail: import("../page/rail.mjs").Rail, offer: (columns: string[]) => void }} around `offer` hears which columns there are */
+  constructor(around) {
+    this.around = around;
     /** @type {any[]} columns there are: name, type */
     this.columns = [];
     /** @type {Map<string, any>} facets by column, as they came last */
@@ -33,18 +34,18 @@ export class Facets {
 
   /** Whether polling has to go on for what is still being read. */
   get settled() {
-    const { state } = this.view.scan.columns;
+    const { state } = this.around.scan.columns;
     return state !== "making" && state !== "scanning" && !(state === "ready" && this.asked !== this.wanted());
   }
 
   wanted() {
-    return `${this.view.records.query} ${this.view.scan.columns.version} ${[...(this.open ?? [])].join("\n")}`;
+    return `${this.around.records.query} ${this.around.scan.columns.version} ${[...(this.open ?? [])].join("\n")}`;
   }
 
   /** What the controller said of its table. */
   follow() {
-    const { state, note, bytes } = this.view.scan.columns;
-    const scanned = this.view.scan.exact;
+    const { state, note, bytes } = this.around.scan.columns;
+    const scanned = this.around.scan.exact;
     if (state === "costly" && scanned !== undefined) {
       fill(
         this.note,
@@ -55,10 +56,10 @@ export class Facets {
             "data-name": "count",
             title: "read all shards and count what each column holds",
             onclick: () =>
-              this.view
+              this.around
                 .rpc("prepare")
-                .then(() => this.view.scan.wake())
-                .catch((/** @type {any} */ e) => this.view.trouble(e)),
+                .then(() => this.around.scan.wake())
+                .catch((/** @type {any} */ e) => this.around.status.trouble(e)),
           },
           `count all columns (reads ${formatBytes(bytes)})`,
         ),
@@ -69,13 +70,13 @@ export class Facets {
   }
 
   async refresh() {
-    if (this.busy || this.view.scan.lost) return;
+    if (this.busy || this.around.scan.lost) return;
     this.busy = true;
     const wanted = this.wanted();
     try {
-      const { version, state } = this.view.scan.columns;
+      const { version, state } = this.around.scan.columns;
       if (version !== this.version) {
-        const { r } = await this.view.rpc("facets");
+        const { r } = await this.around.rpc("facets");
         this.columns = r.columns;
         this.version = version;
         const likely = this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name));
@@ -83,23 +84,23 @@ export class Facets {
           this.open = new Set(likely.slice(0, OPEN_FIRST).map((column) => column.name));
           this.fixed = state === "ready";
         }
-        this.view.tools.offerColumns(this.columns.map((column) => column.name));
+        this.around.offer(this.columns.map((column) => column.name));
       }
-      const query = this.view.records.query;
+      const query = this.around.records.query;
       for (const name of [...(this.open ?? [])]) {
-        if (query !== this.view.records.query || this.view.signal.aborted) break;
-        const { r } = await this.view.rpc("facet", { column: name, number: query });
+        if (query !== this.around.records.query || this.around.signal.aborted) break;
+        const { r } = await this.around.rpc("facet", { column: name, number: query });
         if (!r.stale && !r.making) this.known.set(name, r);
       }
       this.asked = this.open && wanted.split(" ")[0] === String(query) ? `${query} ${version} ${[...this.open].join("\n")}` : wanted;
     } catch (error) {
       this.asked = this.wanted();
-      this.view.trouble(error);
+      this.around.status.trouble(error);
     } finally {
       this.busy = false;
     }
     this.draw();
-    this.view.scan.wake();
+    this.around.scan.wake();
   }
 
   draw() {
@@ -126,14 +127,14 @@ export class Facets {
               onclick: () => {
                 this.all = true;
                 this.draw();
-                this.view.rail.rove();
+                this.around.rail.rove();
               },
             },
             `${left} more`,
           )
         : null,
     );
-    this.view.rail.rove();
+    this.around.rail.rove();
     if (focus) /** @type {any} */ (this.list.querySelector(`[data-name="${CSS.escape(focus)}"]`))?.focus();
   }
 
@@ -141,7 +142,7 @@ export class Facets {
   facet(column) {
     const { name } = column;
     const open = !!this.open?.has(name);
-    const on = this.view.records.picks.has(name);
+    const on = this.around.records.picks.has(name);
     const head = h(
       "button",
       {
@@ -168,7 +169,7 @@ export class Facets {
     this.fixed = true;
     if (!this.open?.delete(name)) this.open?.add(name);
     this.draw();
-    this.view.scan.wake();
+    this.around.scan.wake();
     this.follow();
   }
 
@@ -183,7 +184,7 @@ export class Facets {
             class: "tvz-link",
             "data-name": `missing ${name}`,
             title: "only records without it",
-            onclick: () => this.view.pick(name, `${name} is null`, `no ${name}`),
+            onclick: () => this.around.searches.pick(name, `${name} is null`, `no ${name}`),
           },
           `${formatCount(filtered ? kept.missing : all.missing)}${filtered ? ` of ${formatCount(all.missing)}` : ""} missing`,
         )
@@ -205,7 +206,7 @@ export class Facets {
   values(name, facet) {
     const most = Math.max(1, ...facet.bars.map((/** @type {any} */ bar) => bar.all));
     const filtered = facet.kept.records !== facet.all.records;
-    const chosen = this.view.records.picks.get(name)?.parts ?? [];
+    const chosen = this.around.records.picks.get(name)?.parts ?? [];
     const rows = facet.bars.map((/** @type {any} */ bar) => {
       const on = chosen.includes(bar.where);
       const row = h(
@@ -242,7 +243,7 @@ export class Facets {
 
   /** @param {string} name @param {any} bar @param {boolean} more */
   pickValue(name, bar, more) {
-    const before = this.view.records.picks.get(name)?.parts ?? [];
+    const before = this.around.records.picks.get(name)?.parts ?? [];
     const parts = more
       ? before.includes(bar.where)
         ? before.filter((/** @type {string} */ one) => one !== bar.where)
@@ -253,14 +254,14 @@ export class Facets {
     const texts = parts.map(
       (/** @type {string} */ where) => this.known.get(name)?.bars.find((/** @type {any} */ one) => one.where === where)?.text ?? where,
     );
-    this.view.pick(name, parts.join(" or "), `${name}: ${texts.join(", ")}`, parts);
+    this.around.searches.pick(name, parts.join(" or "), `${name}: ${texts.join(", ")}`, parts);
   }
 
   /** Bars to brush: drag over them, or arrows with Shift and Enter. @param {string} name @param {any} facet */
   histogram(name, facet) {
     const { bars } = facet;
     const most = Math.max(1, ...bars.map((/** @type {any} */ bar) => bar.all));
-    const span = this.view.records.picks.get(name)?.span;
+    const span = this.around.records.picks.get(name)?.span;
     const columns = bars.map((/** @type {any} */ bar, /** @type {number} */ at) => {
       const one = h("span", {
         class: `tvz-col${span && at >= span[0] && at <= span[1] ? " tvz-on" : ""}`,
@@ -299,7 +300,7 @@ export class Facets {
       const [low, high] = from <= to ? [from, to] : [to, from];
       const same = span && span[0] === low && span[1] === high;
       const { where, text } = spanOf(name, bars, low, high);
-      this.view.pick(name, same ? "" : where, text, undefined, [low, high]);
+      this.around.searches.pick(name, same ? "" : where, text, undefined, [low, high]);
     };
     const place = (/** @type {PointerEvent} */ e) => {
       const frame = box.getBoundingClientRect();

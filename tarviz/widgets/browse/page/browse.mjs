@@ -38,14 +38,23 @@ export class BrowserView {
     const first = model.get("_first");
     const saved = model.get("_state") ?? {};
     this.config = first.config;
-    this.keys = new Keys(this);
-    this.copies = new Copies(this);
     this.rpc = makeRpc(model, { signal, onSlow: (slow) => this.status.tellSlow(slow) });
     this.records = new Records(this.config, first);
     this.look = new Look(this.config, first.rows.label);
     this.scan = new Scan();
     this.history = new History();
     this.marks = new Marks(this.rpc, () => this.markedOthers(), this.config.marked ?? []);
+    this.searches = new Search(this);
+    this.polls = new Polls(this);
+    const { config, rpc, records, look, scan, history, marks, searches, polls } = this;
+    this.status = new StatusLine({ model, signal, rpc, records, scan, marks, searches, polls });
+    const { status } = this;
+    const leave = () => this.list.focus();
+    const page = { model, config, signal, rpc, records, look, scan, marks, history, searches, polls, status, leave };
+    this.keys = new Keys(this);
+    this.copies = new Copies(this);
+    this.rail = new Rail(page);
+    const { copies, rail } = this;
     this.curation = new Curation({
       marks: this.marks,
       history: this.history,
@@ -65,7 +74,7 @@ export class BrowserView {
     this.step = false;
     this.remembering = later(() => this.copies.remember(), 300, signal);
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
-    this.facets = new Facets(this);
+    this.facets = new Facets({ ...page, rail, offer: (columns) => this.tools.offerColumns(columns) });
     this.classes = new ObjectClasses({
       rpc: this.rpc,
       state: () => ({
@@ -92,11 +101,11 @@ export class BrowserView {
       rpc: this.rpc,
       goTo: (key) => this.searches.goTo(key),
       copy: (text) => this.copies.text(text),
-      leave: () => this.list.focus(),
+      leave,
     });
-    this.keep = new Keep(this);
-    this.tagging = new Tagging(this);
-    this.rail = new Rail(this, signal);
+    this.keep = new Keep({ ...page, rail, copies });
+    this.tagging = new Tagging({ ...page, keep: this.keep });
+    this.rail.more.append(this.keep.root, this.classes.root, this.facets.root);
     this.grid = new Grid(this, signal);
     this.table = new TableView(this, signal);
     this.map = new MapView(this, signal);
@@ -108,12 +117,9 @@ export class BrowserView {
       layers: this.layers,
       say: (text) => this.status.say(text),
       trouble: (error) => this.status.trouble(error),
-      leave: () => this.list.focus(),
+      leave,
     });
     this.tools = new Tools(this, signal);
-    this.searches = new Search(this);
-    this.status = new StatusLine(this);
-    this.polls = new Polls(this);
     this.build(el);
     this.polls.take(first.poll);
     this.grid.takeRows(first.rows, model.get("_pictures"));

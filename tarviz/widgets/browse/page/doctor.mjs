@@ -4,9 +4,9 @@
 import { button, fill, formatCount, h, table } from "../../host/core.mjs";
 
 export class Doctor {
-  /** @param {import("./browse.mjs").BrowserView} view */
-  constructor(view) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "rpc" | "records" | "searches" | "status"> & { rail: import("./rail.mjs").Rail }} around */
+  constructor(around) {
+    this.around = around;
     /** @type {any} the last answer */
     this.found = undefined;
     /** @type {{ truth?: string, predicted?: string }} columns that were chosen here */
@@ -16,7 +16,7 @@ export class Doctor {
 
   /** Count again. */
   async ask() {
-    this.found = (await this.view.rpc("doctor", this.chosen)).r;
+    this.found = (await this.around.rpc("doctor", this.chosen)).r;
     this.draw();
   }
 
@@ -33,7 +33,7 @@ export class Doctor {
           "data-name": `doctor ${name}`,
           onchange: () => {
             this.chosen = { ...this.chosen, [name]: select.value };
-            this.ask().catch((/** @type {any} */ error) => this.view.trouble(error));
+            this.ask().catch((/** @type {any} */ error) => this.around.status.trouble(error));
           },
         },
         h("option", { value: "" }, `${text} …`),
@@ -50,16 +50,17 @@ export class Doctor {
   }
 
   draw() {
-    const { found, view } = this;
+    const { found } = this;
+    const { records, rail } = this.around;
     if (!found?.choices.length) return fill(this.root);
     if (!found.predicted) {
       fill(this.root, h("h2", {}, "label doctor"), this.choosers(found));
-      return view.rail.rove();
+      return rail.rove();
     }
     const { labels, counts, cells, truth, predicted } = found;
     const most = Math.max(1, ...counts.flatMap((/** @type {number[]} */ row, /** @type {number} */ i) => row.filter((_, j) => i !== j)));
     const cell = (/** @type {number} */ i, /** @type {number} */ j) => {
-      const on = view.records.picks.get("doctor")?.where === cells[i][j];
+      const on = records.picks.get("doctor")?.where === cells[i][j];
       const one = h(
         "td",
         { class: `${i === j ? "tvz-right-cell" : ""}${on ? " tvz-on" : ""}` },
@@ -98,18 +99,19 @@ export class Doctor {
         found.more ? h("span", { class: "tvz-faint" }, `${formatCount(found.more)} more labels are not shown`) : null,
       ),
     );
-    return view.rail.rove();
+    return rail.rove();
   }
 
   /** The records of a cell, the surest first. @param {string} where @param {string} text */
   pickCell(where, text) {
-    const { view, found } = this;
-    const off = view.records.picks.get("doctor")?.where === where;
+    const { found } = this;
+    const { records, searches } = this.around;
+    const off = records.picks.get("doctor")?.where === where;
     const order =
       off || !found.confidence
         ? { sort: "order", column: undefined, descending: false }
         : { sort: "label", column: found.confidence, descending: true };
-    view.pick("doctor", where, text, [where], undefined, order);
+    searches.pick("doctor", where, text, [where], undefined, order);
     this.draw();
   }
 }

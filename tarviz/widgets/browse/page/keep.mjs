@@ -13,9 +13,10 @@ const KINDS = [
 const MOST_DOWNLOADED = 512 * 2 ** 20;
 
 export class Keep {
-  /** @param {import("./browse.mjs").BrowserView} view */
-  constructor(view) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "rpc" | "records" | "scan" | "marks" | "searches" | "status" | "leave">
+   *  & { rail: import("./rail.mjs").Rail, copies: import("./copies.mjs").Copies }} around */
+  constructor(around) {
+    this.around = around;
     /** @type {any} what the controller says of its job: whether it runs, its last word, whether that is bad */
     this.job = {};
     /** @type {[string, number][]} */
@@ -37,21 +38,15 @@ export class Keep {
       spellcheck: false,
       "aria-label": "name of what is written, where the kernel runs",
       title: "where the kernel runs; {} counts shards of at most 1 GB",
+      onkeydown: (/** @type {KeyboardEvent} */ e) => e.key === "Enter" && this.write(),
     });
-    this.path.addEventListener(
-      "keydown",
-      (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === "Enter") this.write();
-      },
-      { signal: view.signal },
-    );
     this.download = h(
       "button",
       {
         title: "save it through this page",
         onclick: () => {
           this.close();
-          view.copies.save(this.kind.value);
+          around.copies.save(this.kind.value);
         },
       },
       "download",
@@ -67,13 +62,13 @@ export class Keep {
       h("button", { "aria-label": "close", title: "close", onclick: () => this.close() }, "✕"),
     );
     this.checks = h("div", { class: "tvz-checks" });
-    this.doctor = new Doctor(view);
+    this.doctor = new Doctor(around);
     this.root = h("div", {}, this.checks, this.doctor.root);
   }
 
   /** Ask how much would be kept. @param {boolean} [clean] all that is neither bad nor twice */
   async open(clean = false) {
-    const { view } = this;
+    const { rpc, records, marks, status } = this.around;
     this.clean = clean;
     this.bar.hidden = false;
     this.download.hidden = clean;
@@ -83,15 +78,15 @@ export class Keep {
     try {
       if (clean) fill(this.words, "all that is neither bad nor a duplicate");
       else {
-        await view.marks.told;
-        const marked = view.marks.size > 0;
-        const { r } = await view.rpc("preview", { query: view.records.query, marked });
+        await marks.told;
+        const marked = marks.size > 0;
+        const { r } = await rpc("preview", { query: records.query, marked });
         fill(this.words, `${formatCount(r.count)} ${marked ? "marked" : "shown"} · ${formatBytes(r.bytes)}`);
         this.bytes = r.bytes;
         this.allow();
       }
     } catch (error) {
-      view.trouble(error);
+      status.trouble(error);
     }
     this.path.focus();
     this.path.select();
@@ -108,27 +103,27 @@ export class Keep {
   }
 
   close() {
-    if (this.bar.contains(focusedBeside(this.bar))) this.view.list.focus();
+    if (this.bar.contains(focusedBeside(this.bar))) this.around.leave();
     this.bar.hidden = true;
   }
 
   async write() {
-    const { view } = this;
+    const { rpc, records, scan, marks, status, copies } = this.around;
     try {
-      await view.marks.told;
+      await marks.told;
       const { r } = this.clean
-        ? await view.rpc("clean", { path: this.path.value })
-        : await view.rpc("keep", {
+        ? await rpc("clean", { path: this.path.value })
+        : await rpc("keep", {
             path: this.path.value,
-            query: view.records.query,
-            marked: view.marks.size > 0,
-            columns: view.copies.columns,
+            query: records.query,
+            marked: marks.size > 0,
+            columns: copies.columns,
           });
       this.close();
       this.take(r);
-      view.scan.wake();
+      scan.wake();
     } catch (error) {
-      view.trouble(error);
+      status.trouble(error);
     }
   }
 
@@ -136,32 +131,33 @@ export class Keep {
   take(job) {
     const ended = this.job.running && !job.running;
     this.job = job;
-    if (ended) this.view.say(job.text, job.bad ? "bad" : "");
+    if (ended) this.around.status.say(job.text, job.bad ? "bad" : "");
     this.follow();
   }
 
   /** Tags and predictions, when columns or tags are others than before. */
   async follow() {
-    const { view } = this;
-    const { state, version } = view.scan.columns;
-    if (state === "ready" && version !== this.tagVersion && !view.scan.lost) {
+    const { rpc, scan, status } = this.around;
+    const { state, version } = scan.columns;
+    if (state === "ready" && version !== this.tagVersion && !scan.lost) {
       this.tagVersion = version;
       try {
-        this.tags = (await view.rpc("tags")).r.tags;
+        this.tags = (await rpc("tags")).r.tags;
         await this.doctor.ask();
       } catch (error) {
-        view.trouble(error);
+        status.trouble(error);
       }
     }
     this.draw();
   }
 
   draw() {
-    const { view, job } = this;
-    if (view.scan.columns.state === "none" || view.scan.columns.state === "scanning") return fill(this.checks);
+    const { job } = this;
+    const { rpc, records, scan, rail } = this.around;
+    if (scan.columns.state === "none" || scan.columns.state === "scanning") return fill(this.checks);
     const most = Math.max(1, ...this.tags.map(([, n]) => n));
-    const rows = this.tags.map(([tag, n]) => view.rail.bar(tag, n, most, `is:${tag}`, `is:${tag}`));
-    const key = JSON.stringify([job.running, job.text, this.tags, [...view.records.picks.keys()]]);
+    const rows = this.tags.map(([tag, n]) => rail.bar(tag, n, most, `is:${tag}`, `is:${tag}`));
+    const key = JSON.stringify([job.running, job.text, this.tags, [...records.picks.keys()]]);
     if (this.key === key) return undefined;
     this.key = key;
     fill(
@@ -173,7 +169,7 @@ export class Keep {
             { class: "tvz-figures" },
             h("span", { class: "tvz-busy" }, job.text),
             " ",
-            h("button", { class: "tvz-link", "data-name": "stop job", onclick: () => view.rpc("stop_job").catch(() => {}) }, "stop"),
+            h("button", { class: "tvz-link", "data-name": "stop job", onclick: () => rpc("stop_job").catch(() => {}) }, "stop"),
           )
         : null,
       ...rows,
@@ -206,16 +202,16 @@ export class Keep {
               : null,
           ),
     );
-    view.rail.rove();
+    rail.rove();
     return undefined;
   }
 
   async check() {
     try {
-      this.take((await this.view.rpc("check")).r);
-      this.view.scan.wake();
+      this.take((await this.around.rpc("check")).r);
+      this.around.scan.wake();
     } catch (error) {
-      this.view.trouble(error);
+      this.around.status.trouble(error);
     }
   }
 }

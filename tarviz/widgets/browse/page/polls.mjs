@@ -115,6 +115,7 @@ export class Polls {
         .join(" · "),
     );
     view.status.tell();
+    view.tools.offerShards();
     view.rail.draw();
     view.grid.draw();
   }

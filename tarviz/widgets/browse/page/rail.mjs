@@ -17,20 +17,19 @@ export function filterOfSet(fields, all) {
 /** The part of a key that tells records apart. @param {string} key */
 export const shortKey = (key) => key.slice(key.lastIndexOf("/") + 1) || key;
 
-/** The rail of one browser; `view` is the BrowserView it belongs to. */
 export class Rail {
-  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
-  constructor(view, signal) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "signal" | "records" | "scan" | "searches">} around */
+  constructor(around) {
+    this.around = around;
+    const { signal } = around;
     this.allFaults = this.allFields = false;
-    this.shardCount = -1;
     /** @type {string | undefined} what has the rail's Tab stop */
     this.roving = undefined;
     this.area = h("div", { class: "tvz-rail-area" });
     this.list = h("div", { class: "tvz-rail-list", role: "listbox", tabIndex: 0, "aria-label": "shards" }, this.area);
     this.list.addEventListener("scroll", () => this.draw(), { signal });
     this.scanned = h("div", {});
-    this.more = h("div", { class: "tvz-rail-more" }, this.scanned, view.keep.root, view.classes.root, view.facets.root);
+    this.more = h("div", { class: "tvz-rail-more" }, this.scanned);
     this.more.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => this.walk(e), { signal });
     this.root = h("nav", { class: "tvz-rail", "aria-label": "shards, fields and classes" }, h("h2", {}, "shards"), this.list, this.more);
   }
@@ -56,18 +55,18 @@ export class Rail {
   }
 
   draw() {
-    const all = this.view.scan.shards.length > 1 ? 1 : 0;
+    const all = this.around.scan.shards.length > 1 ? 1 : 0;
     this.list.tabIndex = all - 1;
     const height = this.list.clientHeight || 120;
-    const count = this.view.scan.shards.length + all;
+    const count = this.around.scan.shards.length + all;
     this.area.style.height = `${count * RAIL_ROW}px`;
     this.list.style.maxHeight = `${Math.min(count, 9) * RAIL_ROW + 2}px`;
     const { first, stop } = visible({ columns: 1, rowHeight: RAIL_ROW }, { top: this.list.scrollTop, height, count, margin: 2 });
-    const most = Math.max(1, ...this.view.scan.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
+    const most = Math.max(1, ...this.around.scan.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
     const rows = [];
     for (let at = first; at < stop; at += 1) {
-      const shard = all && at === 0 ? undefined : this.view.scan.shards[at - all];
-      const on = this.view.records.wish.shard === (shard ? shard.number : null);
+      const shard = all && at === 0 ? undefined : this.around.scan.shards[at - all];
+      const on = this.around.records.wish.shard === (shard ? shard.number : null);
       const row = h(
         "div",
         {
@@ -75,7 +74,7 @@ export class Rail {
           role: "option",
           "aria-selected": String(on),
           title: shard ? shardTitle(shard) : "all shards",
-          onclick: () => this.view.search({ shard: shard ? shard.number : null }),
+          onclick: () => this.around.searches.run({ shard: shard ? shard.number : null }),
         },
         shard ? h("span", { class: `tvz-dot tvz-dot-${shard.state}` }) : null,
         h("span", { class: "tvz-cut tvz-shard-name", dir: "auto" }, shard ? shard.name : "all shards"),
@@ -92,7 +91,7 @@ export class Rail {
         h(
           "span",
           { class: "tvz-faint tvz-number" },
-          `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : (this.view.scan.total ?? 0))}`,
+          `${shard && !finished(shard) ? "≥ " : ""}${formatCount(shard ? shard.count : this.around.scan.total)}`,
         ),
       );
       if (shard)
@@ -101,53 +100,43 @@ export class Rail {
       rows.push(row);
     }
     fill(this.area, ...rows);
-    if (this.shardCount !== this.view.scan.shards.length) {
-      this.shardCount = this.view.scan.shards.length;
-      this.view.tools.shard.hidden = !all;
-      fill(
-        this.view.tools.shard,
-        h("option", { value: "" }, "all shards"),
-        ...this.view.scan.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)),
-      );
-      this.view.tools.shard.value = this.view.records.wish.shard === null ? "" : String(this.view.records.wish.shard);
-    }
   }
 
   /** What the scan found: findings, fields, sets of fields. */
   drawMore() {
-    if (!this.view.scan.summary) return;
-    const { fields, sets, faults } = this.view.scan.summary;
+    if (!this.around.scan.summary) return;
+    const { fields, sets, faults } = this.around.scan.summary;
     const counted = sets.reduce((/** @type {number} */ sum, /** @type {any} */ [, n]) => sum + n, 0);
-    this.view.scan.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
+    this.around.scan.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
     const all = fields.map((/** @type {any} */ [ext]) => ext);
     const most = Math.max(1, ...fields.map((/** @type {any} */ [, n]) => n));
     const parts = [];
     if (faults.length) {
       parts.push(
         h("h2", {}, "findings"),
-        ...faults
-          .slice(0, this.allFaults ? 60 : 3)
-          .map((/** @type {any} */ fault) =>
-            h(
-              "div",
-              { class: "tvz-finding" },
-              h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code),
-              ` ${this.view.scan.shards[fault.shard]?.name ?? ""}`,
-              fault.offset === null || fault.offset === undefined
-                ? ""
-                : fault.key
-                  ? h(
-                      "button",
-                      { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.view.searches.goToByte(fault) },
-                      `byte ${formatCount(fault.offset)}`,
-                    )
-                  : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`),
-              h("div", { class: "tvz-faint" }, fault.message),
-              fault.key
-                ? button(shortKey(fault.key), `go to ${fault.key}`, () => this.view.searches.goTo(fault.key), { class: "tvz-link tvz-cut" })
-                : null,
-            ),
+        ...faults.slice(0, this.allFaults ? 60 : 3).map((/** @type {any} */ fault) =>
+          h(
+            "div",
+            { class: "tvz-finding" },
+            h("strong", { class: fault.code.startsWith("E_") ? "tvz-bad" : "tvz-warn" }, fault.code),
+            ` ${this.around.scan.shards[fault.shard]?.name ?? ""}`,
+            fault.offset === null || fault.offset === undefined
+              ? ""
+              : fault.key
+                ? h(
+                    "button",
+                    { class: "tvz-link tvz-mono", title: "show the bytes there", onclick: () => this.around.searches.goToByte(fault) },
+                    `byte ${formatCount(fault.offset)}`,
+                  )
+                : h("span", { class: "tvz-mono" }, ` byte ${formatCount(fault.offset)}`),
+            h("div", { class: "tvz-faint" }, fault.message),
+            fault.key
+              ? button(shortKey(fault.key), `go to ${fault.key}`, () => this.around.searches.goTo(fault.key), {
+                  class: "tvz-link tvz-cut",
+                })
+              : null,
           ),
+        ),
       );
       if (faults.length > 3 && !this.allFaults) parts.push(this.further(faults.length - 3, "allFaults"));
     }
@@ -166,8 +155,8 @@ export class Rail {
         matrix(
           sets,
           all.slice(0, 9),
-          (fields) => this.view.pick("fields", filterOfSet(fields, all), `just ${fields.join(", ")}`),
-          (fields) => this.view.records.picks.get("fields")?.where === filterOfSet(fields, all),
+          (fields) => this.around.searches.pick("fields", filterOfSet(fields, all), `just ${fields.join(", ")}`),
+          (fields) => this.around.records.picks.get("fields")?.where === filterOfSet(fields, all),
         ),
       );
     }
@@ -186,7 +175,7 @@ export class Rail {
 
   /** @param {string} text @param {number} n @param {number} most @param {string} filter @param {string} said the filter in words */
   bar(text, n, most, filter, said) {
-    const on = this.view.records.picks.has(said);
+    const on = this.around.records.picks.has(said);
     const row = h(
       "button",
       {
@@ -194,7 +183,7 @@ export class Rail {
         title: `only records with this: ${filter}`,
         "data-name": filter,
         "aria-pressed": String(on),
-        onclick: () => this.view.pick(said, filter, said),
+        onclick: () => this.around.searches.pick(said, filter, said),
       },
       h("span", { class: "tvz-cut", dir: "auto" }, text),
       h("span", { class: "tvz-faint tvz-number" }, formatCount(n)),

@@ -1,6 +1,24 @@
 // @ts-check
 // What the parts of the shard browser's page share: the records that show, how they look, how far their shards are read.
 
+/**
+ * What the parts share; each says what it takes of it.
+ * @typedef {object} Page
+ * @property {any} model
+ * @property {any} config
+ * @property {AbortSignal} signal ends the page
+ * @property {ReturnType<typeof import("../../host/requests.mjs").makeRpc>} rpc
+ * @property {Records} records
+ * @property {Look} look
+ * @property {Scan} scan
+ * @property {import("../marking/marks.mjs").Marks} marks
+ * @property {import("../marking/history.mjs").History} history
+ * @property {import("./search.mjs").Search} searches
+ * @property {import("./polls.mjs").Polls} polls
+ * @property {import("./status.mjs").StatusLine} status
+ * @property {() => void} leave gives the keys back to the records
+ */
+
 /** The records that show: what was searched for, and what was found so far. */
 export class Records {
   /** @param {any} config @param {{ rows: any, poll: any }} first */

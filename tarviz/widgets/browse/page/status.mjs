@@ -5,9 +5,9 @@ import { button, fill, formatCount, h } from "../../host/core.mjs";
 import { isOvertaken, NO_ANSWER, RpcError, wordsOf } from "../../host/requests.mjs";
 
 export class StatusLine {
-  /** @param {import("./browse.mjs").BrowserView} view */
-  constructor(view) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "model" | "signal" | "rpc" | "records" | "scan" | "marks" | "searches" | "polls">} around */
+  constructor(around) {
+    this.around = around;
     /** @type {{ until: number } | undefined} what was said last, while it stands */
     this.message = undefined;
     this.shownActions = "";
@@ -18,43 +18,40 @@ export class StatusLine {
 
   /** What is shown and how far the shards are read, with what can be done about it. */
   tell() {
-    const { view } = this;
+    const { model, rpc, records, scan, marks, searches } = this.around;
     if (this.message && performance.now() < this.message.until) return;
-    if (view.model.still) {
-      this.text.textContent = `a saved picture: ${formatCount(view.records.count)} of ${formatCount(view.scan.total)} records; the first ones open by a click`;
+    if (model.still) {
+      this.text.textContent = `a saved picture: ${formatCount(records.count)} of ${formatCount(scan.total)} records; the first ones open by a click`;
       return;
     }
     this.message = undefined;
-    const shown = view.records.plain() ? "" : `${formatCount(view.records.count)}${view.records.wish.objects ? " boxes" : ""} shown`;
-    this.text.className = `tvz-cut${view.scan.exact && view.records.done ? "" : view.scan.shards.some((s) => s?.state === "scanning") || view.records.searching ? " tvz-busy" : ""}`;
+    const shown = records.plain() ? "" : `${formatCount(records.count)}${records.wish.objects ? " boxes" : ""} shown`;
+    this.text.className = `tvz-cut${scan.exact && records.done ? "" : scan.shards.some((s) => s?.state === "scanning") || records.searching ? " tvz-busy" : ""}`;
     const text = [
-      view.records.selected >= 0 && view.records.count ? `#${formatCount(view.records.at)} of ${formatCount(view.records.count)}` : "",
+      records.selected >= 0 && records.count ? `#${formatCount(records.at)} of ${formatCount(records.count)}` : "",
       shown,
-      view.records.words.length ? `searched for the word${view.records.words.length > 1 ? "s" : ""} ${view.records.words.join(", ")}` : "",
-      view.records.searching,
-      view.scan.state,
-      view.marks.size ? `${formatCount(view.marks.size)} marked${view.scan.pages > 1 ? ", for all pages" : ""}` : "",
-      view.scan.pages > 1 ? `${view.scan.pages} pages look at these shards` : "",
+      records.words.length ? `searched for the word${records.words.length > 1 ? "s" : ""} ${records.words.join(", ")}` : "",
+      records.searching,
+      scan.state,
+      marks.size ? `${formatCount(marks.size)} marked${scan.pages > 1 ? ", for all pages" : ""}` : "",
+      scan.pages > 1 ? `${scan.pages} pages look at these shards` : "",
     ]
       .filter(Boolean)
       .join(" · ");
     if (this.text.textContent !== text) this.text.textContent = text;
     const actions = [];
-    if (view.records.searching) actions.push(h("button", { onclick: () => view.rpc("stop").catch(() => {}) }, "Stop"));
-    if (view.scan.shards.some((s) => s?.state === "paused"))
+    if (records.searching) actions.push(h("button", { onclick: () => rpc("stop").catch(() => {}) }, "Stop"));
+    if (scan.shards.some((s) => s?.state === "paused"))
       actions.push(
         button("scan all", "read all shards to their end", () =>
-          view
-            .rpc("go_on")
-            .then(() => view.scan.wake())
+          rpc("go_on")
+            .then(() => scan.wake())
             .catch(() => {}),
         ),
       );
-    const stale = view.scan.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
+    const stale = scan.shards.find((s) => s?.stale || s?.state === "missing" || s?.state === "unreachable");
     if (stale)
-      actions.push(
-        h("button", { onclick: () => view.searches.again(stale.number) }, stale.state === "unreachable" ? "retry" : "scan again"),
-      );
+      actions.push(h("button", { onclick: () => searches.again(stale.number) }, stale.state === "unreachable" ? "retry" : "scan again"));
     const key = [...actions.map((a) => a.textContent), stale?.number].join();
     if (this.shownActions !== key) {
       this.shownActions = key;
@@ -73,14 +70,14 @@ export class StatusLine {
       this.shownActions = action;
       fill(this.actions, h("button", { onclick: act }, action));
     }
-    setTimeout(() => !this.view.signal.aborted && this.tell(), stands + 100);
+    setTimeout(() => !this.around.signal.aborted && this.tell(), stands + 100);
   }
 
   /** @param {unknown} error */
   trouble(error) {
     if (isOvertaken(error)) return;
     if (error instanceof RpcError && error.fault.code === "no-kernel") {
-      this.view.scan.lost = true;
+      this.around.scan.lost = true;
       if (error.fault.type === "Saved") this.say(error.fault.msg);
       else this.say(`${wordsOf(error)} The pictures that were there stay.`, "bad");
     } else this.say(wordsOf(error), "bad");
@@ -88,12 +85,12 @@ export class StatusLine {
 
   /** @param {boolean} slow */
   async tellSlow(slow) {
-    if (slow && !this.view.scan.lost) await this.view.polls.now(false); // is it the page that does not answer, or a store behind it?
+    if (slow && !this.around.scan.lost) await this.around.polls.now(false); // is it the page that does not answer, or a store behind it?
     if (slow)
       this.say(
-        this.view.scan.far
-          ? this.view.scan.far
-          : this.view.model.media
+        this.around.scan.far
+          ? this.around.scan.far
+          : this.around.model.media
             ? "The server of this page has not answered yet: it is reading, or it was stopped (tarviz browse, in its terminal)."
             : NO_ANSWER,
         "bad",

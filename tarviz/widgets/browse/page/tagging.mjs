@@ -4,9 +4,10 @@
 import { fill, focusedBeside, formatCount, h, plural } from "../../host/core.mjs";
 
 export class Tagging {
-  /** @param {import("./browse.mjs").BrowserView} view */
-  constructor(view) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "rpc" | "records" | "scan" | "marks" | "history" | "status" | "leave">
+   *  & { keep: import("./keep.mjs").Keep }} around */
+  constructor(around) {
+    this.around = around;
     this.words = h("span", { class: "tvz-save-words" });
     this.known = h("datalist", { id: `tvz-tags-${Math.random().toString(36).slice(2)}` });
     this.tag = this.input("tag", "one word: bad, blurred, look-again; asked for with is:bad or tag = 'bad'", "tag");
@@ -27,28 +28,22 @@ export class Tagging {
 
   /** @param {string} name @param {string} title @param {string} text */
   input(name, title, text) {
-    const input = h("input", { type: "text", class: name, title, placeholder: text, "aria-label": text, spellcheck: false });
-    input.addEventListener(
-      "keydown",
-      (/** @type {KeyboardEvent} */ e) => {
-        if (e.key === "Enter") this.write("tag");
-      },
-      { signal: this.view.signal },
-    );
-    return input;
+    const onkeydown = (/** @type {KeyboardEvent} */ e) => e.key === "Enter" && this.write("tag");
+    return h("input", { type: "text", class: name, title, placeholder: text, "aria-label": text, spellcheck: false, onkeydown });
   }
 
   /** The rows that are meant. */
   get rows() {
-    const { marks, records } = this.view;
+    const { marks, records } = this.around;
     return marks.size ? [...marks.rows] : records.selected >= 0 ? [records.selected] : [];
   }
 
   open() {
-    const { view, rows } = this;
-    if (!rows.length) return view.say("Nothing is marked: Space marks the record.");
-    fill(this.words, view.marks.size ? `${formatCount(rows.length)} marked` : "this record");
-    fill(this.known, ...view.keep.tags.map(([tag]) => h("option", { value: tag })));
+    const { rows } = this;
+    const { marks, keep, status } = this.around;
+    if (!rows.length) return status.say("Nothing is marked: Space marks the record.");
+    fill(this.words, marks.size ? `${formatCount(rows.length)} marked` : "this record");
+    fill(this.known, ...keep.tags.map(([tag]) => h("option", { value: tag })));
     this.bar.hidden = false;
     this.tag.focus();
     this.tag.select();
@@ -56,31 +51,31 @@ export class Tagging {
   }
 
   close() {
-    if (this.bar.contains(focusedBeside(this.bar))) this.view.list.focus();
+    if (this.bar.contains(focusedBeside(this.bar))) this.around.leave();
     this.bar.hidden = true;
   }
 
   /** @param {"tag" | "untag"} what */
   async write(what) {
-    const { view, rows } = this;
+    const { rows } = this;
+    const { rpc, scan, history, status } = this.around;
     const tag = this.tag.value.trim();
     const more = what === "tag" ? { note: this.note.value } : {};
     try {
-      const { r } = await view.rpc(what, { tag, marked: rows, ...more });
-      const does = (/** @type {string} */ name, /** @type {any} */ asked) => () =>
-        view.rpc(name, { tag, ...asked }).then(() => view.scan.wake());
+      const { r } = await rpc(what, { tag, marked: rows, ...more });
+      const does = (/** @type {string} */ name, /** @type {any} */ asked) => () => rpc(name, { tag, ...asked }).then(() => scan.wake());
       if (r.before.length)
-        view.history.did({
+        history.did({
           text: `${what} ${tag}`,
           undo: does("retag", { before: r.before }),
           redo: does(what, { marked: rows, ...more }),
         });
       this.close();
       const done = what === "tag" ? `tagged ${tag}: is:${tag} shows them` : `no longer tagged ${tag}`;
-      view.say(`${plural(r.count, "record")} ${done}`);
-      view.scan.wake();
+      status.say(`${plural(r.count, "record")} ${done}`);
+      scan.wake();
     } catch (error) {
-      view.trouble(error);
+      status.trouble(error);
     }
   }
 }

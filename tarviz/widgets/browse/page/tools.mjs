@@ -13,6 +13,7 @@ export class Tools {
   /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
   constructor(view, signal) {
     this.view = view;
+    this.shardCount = -1;
     const { config } = view;
     const choose = (
       /** @type {string} */ name,
@@ -188,6 +189,20 @@ export class Tools {
     this.turn.setAttribute("aria-pressed", String(wish.descending));
     this.boxes.setAttribute("aria-pressed", String(wish.objects));
     this.shard.value = wish.shard === null ? "" : String(wish.shard);
+  }
+
+  /** The shards that one can be chosen of. */
+  offerShards() {
+    const { scan, records } = this.view;
+    if (scan.shards.length === this.shardCount) return;
+    this.shardCount = scan.shards.length;
+    this.shard.hidden = this.shardCount < 2;
+    fill(
+      this.shard,
+      h("option", { value: "" }, "all shards"),
+      ...scan.shards.slice(0, 500).map((/** @type {any} */ s) => h("option", { value: String(s.number) }, s.name)),
+    );
+    this.shard.value = records.wish.shard === null ? "" : String(records.wish.shard);
   }
 
   /** Columns to sort by, after the usual orders. @param {string[]} columns */
