@@ -50,23 +50,23 @@ function mapping(answers = {}, more = {}) {
   };
   const end = new AbortController();
   const view = {
+    signal: end.signal,
     model: {},
     look: { label: "cls" },
     records: { query: 7, done: true },
     scan: { columns: { version: 1 }, wake: () => (told.woken += 1) },
-    searches: { next: {} },
+    searches: { next: {}, run: (wish) => told.searched.push(wish) },
     rpc: async (name, msg, options) => {
       told.asked.push(options ? [name, msg, options] : [name, msg]);
       const answer = all[name] instanceof Function ? await all[name](msg) : all[name];
       if (answer instanceof Error) throw answer;
       return { buffers: [], ...answer };
     },
-    search: (wish) => told.searched.push(wish),
     select: (...place) => told.selected.push(place),
-    pane: { open: (...row) => told.opened.push(row) },
+    open: (...row) => told.opened.push(row),
     ...more,
   };
-  const map = new MapView(view, end.signal);
+  const map = new MapView(view);
   const place = placed(map.root);
   ends.push(() => (end.abort(), place.remove()));
   const texts = (element) => [...element.children].map((one) => one.textContent);

@@ -181,7 +181,7 @@ test("columns of the table are ticked, and widened by their edge", async () => {
 
 test("what a search that was overtaken has found is not taken for what is shown", async () => {
   await browsing();
-  const told = structuredClone((await page.view.rpc("poll", { since: -1, want: 60, idle: false })).r);
+  const told = structuredClone((await page.view.rpc("poll", { since: -1, want: 60, idle: false }, { keep: true })).r);
   told.query = { ...told.query, number: page.view.records.query - 1, count: 7, done: false };
   page.view.polls.take(told);
 
@@ -213,15 +213,15 @@ test("a pointer that comes in while a poll is under way has files looked at afte
 
 test("rows that came before their order was known are fetched again", async () => {
   await browsing();
-  const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false });
+  const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false }, { keep: true });
   page.view.records.ordered = false;
-  await until(() => page.view.grid.items.has(0));
+  await until(() => page.view.rows.items.has(0));
   page.view.table.key = "old";
   page.view.polls.take(structuredClone(r));
 
   assert.ok(page.view.records.ordered);
-  assert.deepEqual([0, ""], [page.view.grid.items.size, page.view.table.key]);
-  await until(() => page.view.grid.items.has(0));
+  assert.deepEqual([0, ""], [page.view.rows.items.size, page.view.table.key]);
+  await until(() => page.view.rows.items.has(0));
 });
 
 test("marks: one, a range, all others, none, taken back; only the marked are shown", async () => {

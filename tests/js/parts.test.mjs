@@ -715,7 +715,7 @@ test("a page says what it shows to whoever saves it, and keeps Back for steps", 
     [selected, px, image, shown.sort, shown.view, shown.large, shown.label, shown.row, shown.at],
   );
   view.records.selected = -1;
-  view.grid.items.get(0).key = "k".repeat(300);
+  view.rows.items.get(0).key = "k".repeat(300);
   view.copies.remember();
   assert.deepEqual([null, "#0"], [states[1].selected, states[1].shown.row]);
   view.scan.lost = true;

@@ -7,10 +7,11 @@ import { channels, packed, paint, shortValue } from "./map_values.mjs";
 import { Scatter } from "./scatter.mjs";
 
 export class MapView {
-  /** @param {import("../browse/page/browse.mjs").BrowserView} view @param {AbortSignal} signal */
-  constructor(view, signal) {
-    this.view = view;
-    this.signal = signal;
+  /** @param {Pick<import("../browse/page/state.mjs").Page, "model" | "signal" | "rpc" | "records" | "look" | "scan" | "searches" | "select">
+   *  & { open: (row: number) => void }} around `open` shows a record that is not among those shown */
+  constructor(around) {
+    this.around = around;
+    const { signal } = around;
     /** @type {any} the map that is drawn */
     this.points = undefined;
     /** @type {Float32Array} */
@@ -62,8 +63,8 @@ export class MapView {
   open() {
     if (!this.scatter) {
       this.scatter = new Scatter({
-        signal: this.signal,
-        painter: new URLSearchParams(this.view.model.media ? location.hash.slice(1) : "").get("painter") ?? "",
+        signal: this.around.signal,
+        painter: new URLSearchParams(this.around.model.media ? location.hash.slice(1) : "").get("painter") ?? "",
         onHover: (point, x, y) => this.hover(point, x, y),
         onPick: (point) => this.pick(point),
         onCircle: (corners) => this.circle(corners),
@@ -71,7 +72,7 @@ export class MapView {
       });
       this.frame.prepend(this.scatter.root);
       const dark = matchMedia("(prefers-color-scheme: dark)");
-      dark.addEventListener("change", () => this.repaint(), { signal: this.signal });
+      dark.addEventListener("change", () => this.repaint(), { signal: this.around.signal });
     }
     if (!this.of.options.length) this.choose();
     this.follow();
@@ -83,15 +84,15 @@ export class MapView {
     this.choosing = true;
     try {
       for (;;) {
-        this.version = this.view.scan.columns.version;
-        const { r } = await this.view.rpc("map_choices");
+        this.version = this.around.scan.columns.version;
+        const { r } = await this.around.rpc("map_choices");
         const busy = r.state === "scanning" || r.state === "making";
         if (r.fields.length || !busy) {
           const first = !this.of.options.length;
           this.offer(r, busy);
           if (first) this.chosen();
         }
-        if (!busy || this.signal.aborted) break;
+        if (!busy || this.around.signal.aborted) break;
         if (!this.points) fill(this.note, h("span", { class: "tvz-busy" }, "reading columns"));
         await new Promise((go) => setTimeout(go, 300));
       }
@@ -120,7 +121,7 @@ export class MapView {
       group("looks", each(pictures, ": colour and shape")),
       found.numeric.length > 1 ? group("columns", [option("columns", "two columns")]) : null,
     );
-    const label = found.columns.find((/** @type {any} */ column) => column.name === this.view.look.label)?.name ?? "";
+    const label = found.columns.find((/** @type {any} */ column) => column.name === this.around.look.label)?.name ?? "";
     const usual = found.numeric.filter(
       (/** @type {string} */ name) =>
         found.columns.find((/** @type {any} */ column) => column.name === name)?.type && !/size$/.test(name) && name !== label,
@@ -152,13 +153,13 @@ export class MapView {
     this.asking += 1;
     if (this.making) return;
     this.making = true;
-    for (let answered = 0; answered !== this.asking && !this.signal.aborted; ) {
+    for (let answered = 0; answered !== this.asking && !this.around.signal.aborted; ) {
       const [by, ...name] = this.of.value.split(" ");
       if (!by) break;
       const asked = this.asking;
       const spec = by === "columns" ? { x: this.x.value, y: this.y.value } : { x: name.join(" "), by };
       try {
-        const { r, buffers } = await this.view.rpc("map_points", spec);
+        const { r, buffers } = await this.around.rpc("map_points", spec);
         if (asked !== this.asking) continue; // another one was chosen meanwhile
         if (r.making) fill(this.note, h("span", { class: "tvz-busy" }, r.making));
         else {
@@ -219,10 +220,10 @@ export class MapView {
   async recolour() {
     const column = this.colour.value;
     const number = this.asking;
-    const wanted = () => column === this.colour.value && number === this.asking && !this.signal.aborted;
+    const wanted = () => column === this.colour.value && number === this.asking && !this.around.signal.aborted;
     try {
       while (column) {
-        const { r, buffers } = await this.view.rpc("map_colours", { column });
+        const { r, buffers } = await this.around.rpc("map_colours", { column });
         if (!wanted()) return;
         if (!r.making) {
           const [codes, palette] = buffers.map((view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength));
@@ -231,7 +232,7 @@ export class MapView {
           return void this.repaint();
         }
         fill(this.legend, h("span", { class: "tvz-busy" }, r.making));
-        this.view.scan.wake();
+        this.around.scan.wake();
         await new Promise((go) => setTimeout(go, 250));
         if (!wanted()) return;
       }
@@ -275,14 +276,14 @@ export class MapView {
 
   /** Tell the points whose records show from the others, when the query has changed. */
   async follow() {
-    const { view } = this;
+    const { rpc, records, scan } = this.around;
     if (!this.shown || !this.points) return;
-    if (this.version !== view.scan.columns.version) this.choose();
-    const state = `${view.records.query} ${view.records.done ? "done" : ""} ${this.points.number}`;
+    if (this.version !== scan.columns.version) this.choose();
+    const state = `${records.query} ${records.done ? "done" : ""} ${this.points.number}`;
     if (state === this.told) return;
     this.told = state;
     try {
-      const { r, buffers } = await view.rpc("map_shown", { query: view.records.query });
+      const { r, buffers } = await rpc("map_shown", { query: records.query });
       if (r.stale) return;
       const mask = buffers.length ? new Uint8Array(buffers[0].buffer, buffers[0].byteOffset, buffers[0].byteLength) : undefined;
       if (mask && mask.length !== this.points.count) return; // of a map that was replaced
@@ -319,7 +320,7 @@ export class MapView {
     const point = this.pointed;
     if (point === undefined || point < 0) return;
     try {
-      const { r, buffers } = await this.view.rpc("map_record", { at: point });
+      const { r, buffers } = await this.around.rpc("map_record", { at: point });
       if (point !== this.pointed) return;
       const [row] = r.rows;
       const data = row.tile.buffer === undefined ? undefined : asView(buffers[row.tile.buffer]);
@@ -341,9 +342,9 @@ export class MapView {
   /** The record of a point, in the pane and, where it shows, in the grid. @param {number} point */
   async pick(point) {
     try {
-      const { r } = await this.view.rpc("map_record", { at: point }, { keep: true });
-      if (r.position !== null) this.view.select(r.position, r.rows[0].id);
-      else this.view.pane.open(r.rows[0].id);
+      const { r } = await this.around.rpc("map_record", { at: point }, { keep: true });
+      if (r.position !== null) this.around.select(r.position, r.rows[0].id);
+      else this.around.open(r.rows[0].id);
     } catch (error) {
       this.trouble(error);
     }
@@ -363,7 +364,7 @@ export class MapView {
   /** Only the records whose points lie inside a line. @param {number[]} corners */
   circle(corners) {
     this.trace(corners);
-    this.view.search({ area: corners });
+    this.around.searches.run({ area: corners });
   }
 
   /** Draw a line, or none; what shows stays. @param {number[]} [corners] */
@@ -376,6 +377,6 @@ export class MapView {
   /** No line any more, and what it kept away shows again. */
   uncircle() {
     this.trace();
-    if (this.view.searches.next.area) this.view.search({ area: null });
+    if (this.around.searches.next.area) this.around.searches.run({ area: null });
   }
 }

@@ -14,6 +14,7 @@ import { Marks } from "../marking/marks.mjs";
 import { Views } from "../marking/views.mjs";
 import { Beside } from "./beside.mjs";
 import { Copies } from "./copies.mjs";
+import { Empty } from "./empty.mjs";
 import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
 import { Keys } from "./keys.mjs";
@@ -21,6 +22,7 @@ import { Opening } from "./opening.mjs";
 import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
+import { Rows } from "./rows.mjs";
 import { byCaption, Search } from "./search.mjs";
 import { splitters } from "./splitters.mjs";
 import { SqlBox } from "./sql_box.mjs";
@@ -50,7 +52,8 @@ export class BrowserView {
     this.status = new StatusLine({ model, signal, rpc, records, scan, marks, searches, polls });
     const { status } = this;
     const leave = () => this.list.focus();
-    const page = { model, config, signal, rpc, records, look, scan, marks, history, searches, polls, status, leave };
+    const select = (/** @type {number} */ position, /** @type {number | undefined} */ row) => this.select(position, row);
+    const page = { model, config, signal, rpc, records, look, scan, marks, history, searches, polls, status, leave, select };
     this.keys = new Keys(this);
     this.copies = new Copies(this);
     this.rail = new Rail(page);
@@ -59,7 +62,7 @@ export class BrowserView {
       marks: this.marks,
       history: this.history,
       shown: () => this.records,
-      rowAt: (position) => this.grid.items.get(position)?.id,
+      rowAt: (position) => this.rows.items.get(position)?.id,
       say: (text, action, act) => this.status.say(text, "", action, act),
       trouble: (error) => this.status.trouble(error),
     });
@@ -106,9 +109,22 @@ export class BrowserView {
     this.keep = new Keep({ ...page, rail, copies });
     this.tagging = new Tagging({ ...page, keep: this.keep });
     this.rail.more.append(this.keep.root, this.classes.root, this.facets.root);
-    this.grid = new Grid(this, signal);
-    this.table = new TableView(this, signal);
-    this.map = new MapView(this, signal);
+    const { layers } = this;
+    /** @type {Rows} */
+    this.rows = new Rows({
+      ...page,
+      layers,
+      visible: (margin) => this.grid.visibleRange(margin),
+      labelled: () => {
+        this.tools.label.value = look.label;
+      },
+      came: () => this.came(),
+      rested: () => this.rested(),
+    });
+    const { rows } = this;
+    this.table = new TableView({ ...page, rows, zoom: () => this.zoom(true) });
+    this.grid = new Grid({ ...page, rows, layers, table: this.table, empty: new Empty(page) });
+    this.map = new MapView({ ...page, open: (row) => this.pane.open(row) });
     this.pane = new RecordPane(this);
     this.beside = new Beside({
       rpc: this.rpc,
@@ -122,7 +138,7 @@ export class BrowserView {
     this.tools = new Tools(this, signal);
     this.build(el);
     this.polls.take(first.poll);
-    this.grid.takeRows(first.rows, model.get("_pictures"));
+    this.rows.take(first.rows, model.get("_pictures"));
     this.grid.draw();
     this.start(saved);
   }
@@ -300,7 +316,7 @@ export class BrowserView {
   select(position, id) {
     if (position < 0 || position >= this.records.count) return;
     this.records.at = position;
-    this.records.selected = this.grid.items.get(position)?.id ?? -1;
+    this.records.selected = this.rows.items.get(position)?.id ?? -1;
     this.grid.reveal(position);
     if (this.table.shown) this.table.reveal(position);
     this.grid.draw();
@@ -418,7 +434,7 @@ export class BrowserView {
 
   /** Whether the records in view are there: pictures first, then all that is counted. */
   get calm() {
-    return !this.grid.asked.size && (this.grid.items.size > 0 || this.table.shown || (this.records.done && !this.records.count));
+    return !this.rows.asked.size && (this.rows.items.size > 0 || this.table.shown || (this.records.done && !this.records.count));
   }
 
   /** What has the records: tiles or table. */
@@ -440,6 +456,19 @@ export class BrowserView {
     if (!on && this.table.shown) this.table.reveal(this.records.at);
     this.list.focus();
     this.stepping();
+  }
+
+  /** More rows of those in view are there. */
+  came() {
+    if (this.pane.opening && this.rows.items.has(this.records.at)) this.pane.open();
+    this.grid.draw();
+  }
+
+  /** Once the records in view are there: what is counted of all. */
+  rested() {
+    if (!this.calm) return;
+    this.facets.follow();
+    this.map.follow();
   }
 
   drawSoon() {

@@ -18,7 +18,7 @@ export class Copies {
 
   key() {
     const { view } = this;
-    const item = view.grid.items.get(view.records.at);
+    const item = view.rows.items.get(view.records.at);
     if (item) this.text(item.key);
   }
 
@@ -103,7 +103,7 @@ export class Copies {
   shown() {
     const { view } = this;
     const { where, sort, seed, column, descending, shard, only, objects } = view.records.wish;
-    const item = view.grid.items.get(view.records.at);
+    const item = view.rows.items.get(view.records.at);
     return {
       ...{ where, sort, seed, column, descending, shard, only, objects },
       picks: [...view.records.picks],

@@ -122,8 +122,7 @@ export class Polls {
 
   reordered() {
     const { view } = this;
-    view.grid.items.clear();
-    view.grid.asked.clear();
+    view.rows.clear();
     view.table.key = "";
     view.records.follow ||= view.pane.record !== undefined && view.records.at === 0;
   }

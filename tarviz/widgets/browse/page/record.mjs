@@ -27,7 +27,7 @@ export class RecordPane {
   /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known */
   async open(id) {
     const position = this.view.records.at;
-    const there = this.view.grid.items.get(position);
+    const there = this.view.rows.items.get(position);
     const item = id === undefined || there?.id === id ? there : { id, key: "", fields: [], tile: {} };
     this.opening = item === undefined;
     if (!item) return;
@@ -69,7 +69,7 @@ export class RecordPane {
   /** @param {any} item */
   fillSaved(item) {
     this.end();
-    const url = this.view.grid.blobs.get(item.picture);
+    const url = this.view.rows.blobs.get(item.picture);
     fill(
       this.root,
       h("div", { class: "tvz-pane-head" }, h("h2", { class: "tvz-cut", dir: "auto" }, item.key)),

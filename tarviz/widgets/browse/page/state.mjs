@@ -17,6 +17,7 @@
  * @property {import("./polls.mjs").Polls} polls
  * @property {import("./status.mjs").StatusLine} status
  * @property {() => void} leave gives the keys back to the records
+ * @property {(position: number, row?: number) => void} select puts the cursor there
  */
 
 /** The records that show: what was searched for, and what was found so far. */

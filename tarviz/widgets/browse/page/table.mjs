@@ -8,9 +8,11 @@ export const LINE_HEIGHT = 36;
 const CELLS_AT_ONCE = 80;
 
 export class TableView {
-  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
-  constructor(view, signal) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "signal" | "rpc" | "records" | "look" | "scan" | "marks" | "searches" | "status" | "select">
+   *  & { rows: import("./rows.mjs").Rows, zoom: () => void }} around */
+  constructor(around) {
+    this.around = around;
+    const { signal } = around;
     /** @type {string[] | undefined} columns that are shown; undefined until they were fetched */
     this.columns = undefined;
     /** @type {string[]} */
@@ -22,6 +24,7 @@ export class TableView {
     /** @type {Set<number>} */
     this.asked = new Set();
     this.key = "";
+    this.uid = `tvz${Math.random().toString(36).slice(2, 8)}`;
     this.frame = 0;
     this.head = h("div", { class: "tvz-thead", role: "row" });
     this.body = h("div", { class: "tvz-tbody", role: "rowgroup" });
@@ -36,9 +39,9 @@ export class TableView {
     this.root.addEventListener("scroll", () => this.draw(), { signal });
     this.body.addEventListener("click", (/** @type {any} */ e) => {
       const row = e.target.closest("[data-position]");
-      if (row) view.select(Number(row.dataset.position));
+      if (row) around.select(Number(row.dataset.position));
     });
-    this.body.addEventListener("dblclick", () => view.zoom(true));
+    this.body.addEventListener("dblclick", () => around.zoom());
   }
 
   get shown() {
@@ -49,12 +52,12 @@ export class TableView {
     if (!this.columns) {
       this.columns = [];
       try {
-        const { r } = await this.view.rpc("columns");
+        const { r } = await this.around.rpc("columns");
         this.offered = r.columns;
         this.columns = r.columns.slice(0, 12);
       } catch (error) {
         this.columns = undefined;
-        this.view.trouble(error);
+        this.around.status.trouble(error);
       }
     }
     this.draw();
@@ -81,7 +84,7 @@ export class TableView {
   }
 
   layout() {
-    const height = this.view.records.count * LINE_HEIGHT + LINE_HEIGHT;
+    const height = this.around.records.count * LINE_HEIGHT + LINE_HEIGHT;
     return { height, scrollHeight: Math.min(height, MAX_SCROLL) };
   }
 
@@ -99,13 +102,13 @@ export class TableView {
   /** @param {number} margin rows more on both sides */
   visibleRange(margin) {
     const first = Math.max(0, Math.floor(this.top() / LINE_HEIGHT) - margin);
-    return { first, stop: Math.min(this.view.records.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 2 * margin) };
+    return { first, stop: Math.min(this.around.records.count, first + Math.ceil(this.root.clientHeight / LINE_HEIGHT) + 2 * margin) };
   }
 
   /** The picture of a row, as small as a line is high. @param {number} position */
   thumbnail(position) {
-    const { grid } = this.view;
-    const url = grid.blobs.get(grid.items.get(position)?.picture ?? "");
+    const { rows } = this.around;
+    const url = rows.blobs.get(rows.items.get(position)?.picture ?? "");
     return h("div", { role: "gridcell", class: "tvz-cell tvz-thumb" }, url ? h("img", { src: url, alt: "", decoding: "async" }) : null);
   }
 
@@ -113,14 +116,14 @@ export class TableView {
     if (this.frame || !this.shown) return;
     this.frame = requestAnimationFrame(() => {
       this.frame = 0;
-      if (!this.view.signal.aborted && this.shown) this.drawNow();
+      if (!this.around.signal.aborted && this.shown) this.drawNow();
     });
   }
 
   drawNow() {
-    const { view } = this;
+    const { records, marks } = this.around;
     const columns = /** @type {string[]} */ (this.columns ?? []);
-    const key = `${view.records.query} ${columns.join("\n")}`;
+    const key = `${records.query} ${columns.join("\n")}`;
     if (key !== this.key) {
       this.key = key;
       this.items.clear();
@@ -134,13 +137,13 @@ export class TableView {
     const template = this.template();
     for (let position = first; position < stop; position += 1) {
       const item = this.items.get(position);
-      const selected = position === view.records.at && view.records.selected >= 0;
+      const selected = position === records.at && records.selected >= 0;
       const row = h(
         "div",
         {
-          class: `tvz-trow${item && view.marks.has(item.id) ? " tvz-marked" : ""}`,
+          class: `tvz-trow${item && marks.has(item.id) ? " tvz-marked" : ""}`,
           role: "row",
-          id: `${view.grid.uid}-t${position}`,
+          id: `${this.uid}-t${position}`,
           "aria-rowindex": position + 2,
           "aria-selected": String(selected),
           "data-position": position,
@@ -149,27 +152,27 @@ export class TableView {
         h(
           "div",
           { role: "rowheader", class: "tvz-cell tvz-cut", dir: "auto", title: item?.key ?? "" },
-          ...hits(item?.key ?? "…", view.records.words),
+          ...hits(item?.key ?? "…", records.words),
         ),
-        ...columns.map((_, at) => tableCell(item?.cells[at], view.records.words)),
+        ...columns.map((_, at) => tableCell(item?.cells[at], records.words)),
       );
       row.style.gridTemplateColumns = template;
       row.style.top = `${LINE_HEIGHT + position * LINE_HEIGHT + shift}px`;
       rows.push(row);
     }
     fill(this.body, ...rows);
-    this.root.setAttribute("aria-rowcount", String(view.records.count + 1));
+    this.root.setAttribute("aria-rowcount", String(records.count + 1));
     this.root.setAttribute("aria-colcount", String(columns.length + 2));
-    const active = `${view.grid.uid}-t${view.records.at}`;
+    const active = `${this.uid}-t${records.at}`;
     if (this.body.querySelector(`#${active}`)) this.root.setAttribute("aria-activedescendant", active);
     else this.root.removeAttribute("aria-activedescendant");
     this.fetch(first, stop);
   }
 
   drawHead() {
-    const { wish } = this.view.records;
+    const { wish } = this.around.records;
     /** @type {string} */
-    const sorted = wish.sort === "label" ? (wish.column ?? this.view.look.label) : wish.sort === "key" ? "key" : "";
+    const sorted = wish.sort === "label" ? (wish.column ?? this.around.look.label) : wish.sort === "key" ? "key" : "";
     const heads = ["key", ...(this.columns ?? [])].map((column) => {
       const on = column === sorted;
       const grip = h("span", { class: "tvz-grip", "aria-hidden": "true" });
@@ -216,9 +219,9 @@ export class TableView {
 
   /** @param {string} column @param {boolean} on */
   sort(column, on) {
-    const { wish } = this.view.records;
+    const { wish } = this.around.records;
     const descending = on && !wish.descending;
-    this.view.search(
+    this.around.searches.run(
       on && wish.descending
         ? { sort: "order", descending: false, column: undefined }
         : column === "key"
@@ -236,7 +239,7 @@ export class TableView {
 
   /** @param {number} first @param {number} stop */
   async fetch(first, stop) {
-    if (this.asked.size >= 2 || this.view.scan.lost) return;
+    if (this.asked.size >= 2 || this.around.scan.lost) return;
     let start = first;
     while (start < stop && (this.items.has(start) || this.asked.has(start - (start % CELLS_AT_ONCE)))) start += 1;
     if (start >= stop) return;
@@ -244,16 +247,16 @@ export class TableView {
     const { key } = this;
     this.asked.add(start);
     try {
-      const { r } = await this.view.rpc(
+      const { r } = await this.around.rpc(
         "cells",
-        { query: this.view.records.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] },
+        { query: this.around.records.query, start, stop: start + CELLS_AT_ONCE, columns: this.columns ?? [] },
         { keep: true },
       );
-      if (key === this.key && !r.stale && r.ordered === this.view.records.ordered)
+      if (key === this.key && !r.stale && r.ordered === this.around.records.ordered)
         r.rows.forEach((/** @type {any} */ row, /** @type {number} */ at) => this.items.set(start + at, row));
       if (this.items.size > 4000) for (const at of this.items.keys()) if (at < first - 400 || at > stop + 400) this.items.delete(at);
     } catch (error) {
-      this.view.trouble(error);
+      this.around.status.trouble(error);
       await new Promise((go) => setTimeout(go, 800));
     } finally {
       if (key === this.key) this.asked.delete(start);
