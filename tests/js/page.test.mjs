@@ -406,21 +406,21 @@ test("an address without a caption brings back the usual one, and a sort by capt
   await browsing();
   const { view } = page;
   const [usual, chosen] = [view.look.label, "png.width"];
-  view.search({ sort: "label" });
+  view.searches.run({ sort: "label" });
   await until(() => page.last("search")?.label === usual && view.records.done);
   put(page.find(".tvz-label-input"), chosen, "change");
   await until(() => page.last("search").label === chosen && view.records.done);
-  await view.searches.restore({ ...view.usual, sort: "label" });
+  await view.searches.restore({ ...view.places.usual, sort: "label" });
   await until(() => view.look.label === usual && page.find(".tvz-label-input").value === usual);
 
-  assert.equal(null, view.copies.shown().label);
+  assert.equal(null, view.places.shown().label);
 });
 
 test("of two addresses one after the other the last is shown, whole", async () => {
   await browsing();
   const { view } = page;
-  const back = view.searches.restore({ ...view.usual, where: "cls = 1", large: true, row: keyOf(4), at: 1 });
-  await Promise.all([back, view.searches.restore({ ...view.usual, row: keyOf(7), at: 7 })]);
+  const back = view.searches.restore({ ...view.places.usual, where: "cls = 1", large: true, row: keyOf(4), at: 1 });
+  await Promise.all([back, view.searches.restore({ ...view.places.usual, row: keyOf(7), at: 7 })]);
   await until(() => pane() === keyOf(7));
 
   assert.deepEqual(["", 60, false], [view.records.wish.where, view.records.count, view.root.classList.contains("tvz-zoomed")]);
@@ -436,7 +436,7 @@ test("the first record is shown when what an address searches for is found late"
     name === "poll" && answer.r.query.number === view.records.query && early-- > 0
       ? { ...answer, r: { ...answer.r, query: { ...answer.r.query, count: 0, done: false } } }
       : answer;
-  await view.searches.restore({ ...view.usual, where: "cls = 1", row: "", at: 0 });
+  await view.searches.restore({ ...view.places.usual, where: "cls = 1", row: "", at: 0 });
   assert.deepEqual([0, -1], [view.records.count, view.records.selected]);
   await until(() => view.records.selected >= 0);
   assert.equal(0, view.records.at);
@@ -444,7 +444,7 @@ test("the first record is shown when what an address searches for is found late"
 
 test("nothing is shown of the marked where none is, but what else an address says", async () => {
   await browsing();
-  await page.view.searches.restore({ ...page.view.usual, where: "cls = 1", only: true });
+  await page.view.searches.restore({ ...page.view.places.usual, where: "cls = 1", only: true });
 
   assert.deepEqual(["cls = 1", false], [page.view.records.wish.where, page.view.records.wish.only]);
 });
@@ -454,9 +454,9 @@ test("a line around points is gone back to while its map is drawn", async () => 
   const { view } = page;
   view.records.wish = view.searches.next = { ...view.records.wish, area: [0, 0, 1, 0, 1, 1] };
   view.map.points = { number: 3 };
-  view.step = true;
+  view.places.step = true;
   const { length } = history;
-  view.copies.remember();
+  view.places.remember();
 
   assert.deepEqual([length + 1, { area: [0, 0, 1, 0, 1, 1], map: 3 }], [history.length, history.state]);
 });

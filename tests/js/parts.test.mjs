@@ -316,7 +316,7 @@ test("trouble is told with its hint; a lost server is bad news, a saved picture 
   const told = (fault) => {
     view.scan.lost = false;
     view.status.text.textContent = "";
-    view.trouble(fault instanceof Error ? fault : new RpcError({ type: "X", code: "E_X", msg: "no", hint: "", ...fault }));
+    view.status.trouble(fault instanceof Error ? fault : new RpcError({ type: "X", code: "E_X", msg: "no", hint: "", ...fault }));
     return [view.status.text.textContent, view.status.text.className.includes("bad"), view.scan.lost];
   };
   assert.deepEqual(["no", true, false], told({}));
@@ -663,18 +663,18 @@ test("what cannot be found is told, what is picked is taken away at once", async
   assert.equal("far is not among the records shown.", status());
   assert.deepEqual({ text: "far", at: 3 }, page.last("find"));
   page.change = (_, answer) => answer;
-  view.pick("a", "cls = 1", "ones");
+  view.searches.pick("a", "cls = 1", "ones");
   await until(() => texts(".tvz-pick").length === 1 && !view.searches.running);
   assert.equal(null, page.find(".tvz-picks .tvz-link"));
-  view.pick("b", "json.w > 100", "wide");
+  view.searches.pick("b", "json.w > 100", "wide");
   await until(() => texts(".tvz-pick").length === 2 && !view.searches.running);
   assert.deepEqual(["ones ✕", "wide ✕"], texts(".tvz-pick"));
   assert.equal("take away the filter ones", page.find(".tvz-pick").getAttribute("aria-label"));
   click(page.button("all away"));
   await until(() => !texts(".tvz-pick").length && view.records.count === 60);
   assert.ok(page.find(".tvz-picks").hidden);
-  view.pick("a", "cls = 1", "ones");
-  view.pick("a", "cls = 1", "ones");
+  view.searches.pick("a", "cls = 1", "ones");
+  view.searches.pick("a", "cls = 1", "ones");
   await until(() => !view.searches.running && !view.records.picks.size);
 });
 
@@ -708,7 +708,7 @@ test("a page says what it shows to whoever saves it, and keeps Back for steps", 
   const states = [];
   const { send } = view.model;
   view.model.send = (content) => (content.k === "tvz:state" && states.push(content.state), send(content));
-  view.copies.remember();
+  view.places.remember();
   const [{ selected, px, image, shown }] = states;
   assert.deepEqual(
     [0, 160, "", "order", "", false, null, "set/n000000", 0],
@@ -716,14 +716,14 @@ test("a page says what it shows to whoever saves it, and keeps Back for steps", 
   );
   view.records.selected = -1;
   view.rows.items.get(0).key = "k".repeat(300);
-  view.copies.remember();
+  view.places.remember();
   assert.deepEqual([null, "#0"], [states[1].selected, states[1].shown.row]);
   view.scan.lost = true;
-  view.copies.remember();
+  view.places.remember();
   assert.equal(2, states.length);
   view.scan.lost = false;
   const { length } = history;
-  view.copies.remember();
+  view.places.remember();
   assert.equal(length, history.length);
 });
 

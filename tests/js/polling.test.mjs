@@ -32,10 +32,6 @@ function polling(poll = {}, own = {}) {
       if (answers.poll instanceof Error) throw answers.poll;
       return { r: structuredClone({ ...POLL, ...answers.poll }) };
     },
-    trouble: (error) => {
-      told.push(["trouble", error.message]);
-      view.scan.lost = true;
-    },
     marks: { take: async (marks) => void told.push(["marks", marks]) },
     grid: part("grid", {
       visibleRange: (margin) => ({ stop: 10 * margin }),
@@ -49,11 +45,17 @@ function polling(poll = {}, own = {}) {
     },
     table: { key: "old" },
     pane: part("pane", { record: {} }),
+    status: part("status", {
+      trouble: (error) => {
+        told.push(["trouble", error.message]);
+        view.scan.lost = true;
+      },
+    }),
     tools: part("tools", { filter: h("input", {}) }),
     keep: part("keep", { job: { running: false } }),
     facets: part("facets", { settled: true, busy: false }),
     classes: part("classes", { settled: true, busy: false }),
-    ...Object.fromEntries(["map", "rail", "status", "searches"].map((name) => [name, part(name)])),
+    ...Object.fromEntries(["map", "rail", "searches"].map((name) => [name, part(name)])),
   });
   for (const [name, value] of Object.entries(own)) ([view.records, view.scan].find((state) => name in state) ?? view)[name] = value;
   const polls = new Polls(view);
@@ -208,13 +210,13 @@ test("a search of another number is asked for anew, an error is told, an order t
   const other = polling({}, { count: 7 });
   other.polls.take({ ...structuredClone(POLL), query: { ...QUERY, number: 6, error: "no" } });
   assert.deepEqual([7, true], [other.view.records.count, other.names().includes("searches.renew")]);
-  assert.ok(!other.names().includes("view.say"));
+  assert.ok(!other.names().includes("status.say"));
 
   const wrong = polling();
   wrong.polls.take({ ...structuredClone(POLL), query: { ...QUERY, error: "no column" } });
   assert.deepEqual(
-    ["view.say", "no column", "bad"],
-    wrong.told.find(([name]) => name === "view.say"),
+    ["status.say", "no column", "bad"],
+    wrong.told.find(([name]) => name === "status.say"),
   );
   assert.deepEqual(["no column", "true"], [wrong.view.records.failed, wrong.view.tools.filter.getAttribute("aria-invalid")]);
 

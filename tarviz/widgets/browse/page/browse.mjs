@@ -1,13 +1,13 @@
 // @ts-check
 // The shard browser (controller: Browser in tarviz/widgets/browse/controller.py): shard rail, grid of tiles, record pane.
 
-import { bindKeys, button, drawnBy, focusInPlace, h, later } from "../../host/core.mjs";
+import { bindKeys, button, drawnBy, focusInPlace, formatCount, h } from "../../host/core.mjs";
 import { makeRpc } from "../../host/requests.mjs";
 import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
 import { Facets } from "../filters/facets.mjs";
 import { ObjectClasses } from "../filters/object_classes.mjs";
-import { PLAIN, read, written } from "../marking/address.mjs";
+import { read, written } from "../marking/address.mjs";
 import { Curation } from "../marking/curation.mjs";
 import { History } from "../marking/history.mjs";
 import { Marks } from "../marking/marks.mjs";
@@ -19,6 +19,7 @@ import { Grid } from "./grid.mjs";
 import { Keep } from "./keep.mjs";
 import { Keys } from "./keys.mjs";
 import { Opening } from "./opening.mjs";
+import { Places } from "./places.mjs";
 import { Polls } from "./polls.mjs";
 import { Rail } from "./rail.mjs";
 import { RecordPane } from "./record.mjs";
@@ -55,60 +56,9 @@ export class BrowserView {
     const select = (/** @type {number} */ position, /** @type {number | undefined} */ row) => this.select(position, row);
     const page = { model, config, signal, rpc, records, look, scan, marks, history, searches, polls, status, leave, select };
     this.keys = new Keys(this);
-    this.copies = new Copies(this);
     this.rail = new Rail(page);
-    const { copies, rail } = this;
-    this.curation = new Curation({
-      marks: this.marks,
-      history: this.history,
-      shown: () => this.records,
-      rowAt: (position) => this.rows.items.get(position)?.id,
-      say: (text, action, act) => this.status.say(text, "", action, act),
-      trouble: (error) => this.status.trouble(error),
-    });
-    /** what the page shows when nothing was chosen on it @type {import("../marking/address.mjs").Shown} */
-    this.usual = {
-      ...PLAIN,
-      ...{ where: this.config.where, sort: this.config.sort, seed: this.config.seed, px: this.config.px, image: this.config.image },
-      picks: [...this.records.picks],
-      row: this.config.start,
-    };
-    /** the next address kept is a place that Back leads from */
-    this.step = false;
-    this.remembering = later(() => this.copies.remember(), 300, signal);
+    const { rail } = this;
     this.layers = new Layers({ ...first.rows.colours }, () => this.grid.relayer());
-    this.facets = new Facets({ ...page, rail, offer: (columns) => this.tools.offerColumns(columns) });
-    this.classes = new ObjectClasses({
-      rpc: this.rpc,
-      state: () => ({
-        query: this.records.query,
-        version: this.scan.columns.version,
-        total: this.scan.total,
-        ready: this.scan.exact && this.records.done && this.scan.columns.state === "ready",
-        boxes: this.records.wish.objects || Object.keys(this.layers.colours).some(Boolean),
-      }),
-      pick: (names) => this.pickClasses(names),
-      picked: () => this.pickedClasses(),
-      colour: (name) => this.layers.colour(name),
-      drawn: () => this.rail.rove(),
-      trouble: (error) => this.status.trouble(error),
-    });
-    this.views = new Views({
-      rpc: this.rpc,
-      address: () => written({ ...this.copies.shown(), row: "", at: 0 }, this.usual),
-      show: (address) => this.searches.restore({ ...this.usual, ...read(address) }).then(() => this.stepping()),
-      say: (text) => this.status.say(text),
-      trouble: (error) => this.status.trouble(error),
-    });
-    this.sql = new SqlBox({
-      rpc: this.rpc,
-      goTo: (key) => this.searches.goTo(key),
-      copy: (text) => this.copies.text(text),
-      leave,
-    });
-    this.keep = new Keep({ ...page, rail, copies });
-    this.tagging = new Tagging({ ...page, keep: this.keep });
-    this.rail.more.append(this.keep.root, this.classes.root, this.facets.root);
     const { layers } = this;
     /** @type {Rows} */
     this.rows = new Rows({
@@ -123,16 +73,70 @@ export class BrowserView {
     });
     const { rows } = this;
     this.table = new TableView({ ...page, rows, zoom: () => this.zoom(true) });
-    this.grid = new Grid({ ...page, rows, layers, table: this.table, empty: new Empty(page) });
+    const { table } = this;
+    this.grid = new Grid({ ...page, rows, layers, table, empty: new Empty(page) });
     this.map = new MapView({ ...page, open: (row) => this.pane.open(row) });
-    this.pane = new RecordPane(this);
+    this.places = new Places({
+      ...page,
+      rows,
+      frame: () => ({ view: table.shown ? "table" : "", map: this.map.shown, large: this.zoomed }),
+      points: () => this.map.points?.number,
+    });
+    const { places } = this;
+    this.copies = new Copies({ ...page, rows, table, places });
+    const { copies } = this;
+    this.curation = new Curation({
+      marks,
+      history,
+      shown: () => records,
+      rowAt: (position) => rows.items.get(position)?.id,
+      say: (text, action, act) => status.say(text, "", action, act),
+      trouble: (error) => status.trouble(error),
+    });
+    this.facets = new Facets({ ...page, rail, offer: (columns) => this.tools.offerColumns(columns) });
+    this.classes = new ObjectClasses({
+      rpc,
+      state: () => ({
+        query: records.query,
+        version: scan.columns.version,
+        total: scan.total,
+        ready: scan.exact && records.done && scan.columns.state === "ready",
+        boxes: records.wish.objects || Object.keys(layers.colours).some(Boolean),
+      }),
+      pick: (names) => searches.pickClasses(names),
+      picked: () => searches.pickedClasses(),
+      colour: (name) => layers.colour(name),
+      drawn: () => rail.rove(),
+      trouble: (error) => status.trouble(error),
+    });
+    this.views = new Views({
+      rpc,
+      address: () => written({ ...places.shown(), row: "", at: 0 }, places.usual),
+      show: (address) => searches.restore(places.read(address)).then(() => places.stepping()),
+      say: (text) => status.say(text),
+      trouble: (error) => status.trouble(error),
+    });
+    this.sql = new SqlBox({ rpc, goTo: (key) => searches.goTo(key), copy: (text) => copies.text(text), leave });
+    this.keep = new Keep({ ...page, rail, copies });
+    this.tagging = new Tagging({ ...page, keep: this.keep });
+    rail.more.append(this.keep.root, this.classes.root, this.facets.root);
+    this.pane = new RecordPane({
+      ...page,
+      ...{ rows, layers, copies },
+      opened: () => {
+        places.soon();
+        this.drawSoon();
+      },
+      walk: () => this.walk(),
+      acts: () => this.acts(),
+    });
     this.beside = new Beside({
-      rpc: this.rpc,
-      marked: () => [...this.marks.rows].sort((a, b) => a - b),
+      rpc,
+      marked: () => [...marks.rows].sort((a, b) => a - b),
       panels: (record, ending) => this.pane.around(record, ending),
-      layers: this.layers,
-      say: (text) => this.status.say(text),
-      trouble: (error) => this.status.trouble(error),
+      layers,
+      say: (text) => status.say(text),
+      trouble: (error) => status.trouble(error),
       leave,
     });
     this.tools = new Tools(this, signal);
@@ -232,71 +236,22 @@ export class BrowserView {
   /** @param {any} saved */
   start(saved) {
     const address = this.model.media ? read(location.hash) : {};
-    const shown = { ...this.usual, ...(Object.keys(address).length ? address : saved.shown) };
+    const shown = { ...this.places.usual, ...(Object.keys(address).length ? address : saved.shown) };
     if (this.model.media && document.activeElement === document.body) focusInPlace(this.grid.root); // a page of its own: the keys are ours
     if (this.model.media)
       window.addEventListener(
         "popstate",
         ({ state }) => {
           const area = state && state.map === this.map.points?.number ? state.area : null;
-          this.searches.restore({ ...this.usual, ...read(location.hash), area });
+          this.searches.restore({ ...this.places.read(location.hash), area });
         },
         { signal: this.signal },
       );
     this.searches.restore(shown).finally(() => this.polls.loop());
   }
 
-  /** Keep what is shown as a place of its own, which Back leads from. */
-  stepping() {
-    this.step ||= !this.searches.restoring; // what an address shows is no step of its own
-    this.remembering();
-  }
-
   narrow() {
     return this.root.classList.contains("tvz-narrow");
-  }
-
-  // ---- what its parts ask of each other
-
-  /** Show other records, or these in another order. @param {any} wish */
-  search(wish) {
-    return this.searches.run(wish);
-  }
-
-  /** A tile for each box, or for each record. */
-  toggleBoxes() {
-    this.search({ objects: !this.searches.next.objects });
-  }
-
-  /** The marked records only, or all. */
-  toggleMarked() {
-    this.search({ only: !this.searches.next.only });
-  }
-
-  /** Filter by a click, see `Search.pick`. @param {Parameters<Search["pick"]>} choice */
-  pick(...choice) {
-    this.searches.pick(...choice);
-  }
-
-  /** Show records that have an object of these classes, or all. @param {string[]} names */
-  pickClasses(names) {
-    const parts = names.map((name) => `has_object('${name.replaceAll("'", "''")}')`);
-    this.pick("objects", parts.join(" or "), `has ${names.join(" or ")}`, parts);
-  }
-
-  /** Classes of objects that were clicked. @returns {string[]} */
-  pickedClasses() {
-    return (this.records.picks.get("objects")?.parts ?? []).map((part) => part.slice("has_object('".length, -2).replaceAll("''", "'"));
-  }
-
-  /** @param {string} text @param {"" | "bad"} [tone] */
-  say(text, tone = "") {
-    this.status.say(text, tone);
-  }
-
-  /** @param {unknown} error */
-  trouble(error) {
-    this.status.trouble(error);
   }
 
   // ---- the record under the cursor
@@ -323,14 +278,6 @@ export class BrowserView {
     this.pane.open(id);
   }
 
-  /** @param {number} by */
-  stepShard(by) {
-    if (this.scan.shards.length < 2) return;
-    const { shard } = this.searches.next;
-    const at = shard === null ? (by > 0 ? 0 : this.scan.shards.length - 1) : shard + by;
-    this.search({ shard: at < 0 || at >= this.scan.shards.length ? null : at });
-  }
-
   /** @param {number} px */
   resize(px) {
     const first = this.records.selected >= 0 ? this.records.at : this.grid.firstVisible();
@@ -339,7 +286,7 @@ export class BrowserView {
     this.grid.layout = undefined;
     this.grid.scrollTo(first);
     this.grid.draw();
-    this.remembering();
+    this.places.soon();
   }
 
   /** @param {string} ext */
@@ -347,7 +294,7 @@ export class BrowserView {
     this.look.image = ext;
     this.tools.field.value = ext;
     this.grid.draw();
-    this.remembering();
+    this.places.soon();
   }
 
   /** @param {string | null} label null: the usual one */
@@ -355,8 +302,32 @@ export class BrowserView {
     this.look.label = this.tools.label.value = (label ?? "").trim().replace(":", ".");
     this.look.labelKnown = this.look.labelChosen = label !== null;
     this.grid.draw();
-    if (byCaption(this.searches.next) && !this.searches.restoring) this.search({});
-    this.remembering();
+    if (byCaption(this.searches.next) && !this.searches.restoring) this.searches.run({});
+    this.places.soon();
+  }
+
+  /** The way from a record to its neighbours. */
+  walk() {
+    const { at, count } = this.records;
+    const walk = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
+      button(text, name, act, { "aria-label": name });
+    return h(
+      "div",
+      { class: "tvz-walk", role: "group", "aria-label": "the records shown" },
+      walk("‹", "record before (←)", () => this.select(this.records.at - 1)),
+      h("span", { class: "tvz-faint tvz-number" }, `${formatCount(at + 1)} of ${formatCount(count)}`),
+      walk("›", "next record (→)", () => this.select(this.records.at + 1)),
+      walk("✕", "back to the grid (Esc)", () => this.zoom(false)),
+    );
+  }
+
+  /** What can be done with the record in the pane. */
+  acts() {
+    return [
+      button("mark", "Space", () => this.mark()),
+      button("tag …", "T: the marked records, or this one", () => this.tagging.open()),
+      button(this.zoomed ? "back" : "enlarge", "Enter", () => this.zoom(!this.zoomed)),
+    ];
   }
 
   mark() {
@@ -392,7 +363,7 @@ export class BrowserView {
     this.layers.shown = !this.layers.shown;
     this.grid.relayer();
     for (const frame of this.pane.root.querySelectorAll(".tvz-frame")) /** @type {any} */ (frame).view?.draw();
-    this.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
+    this.status.say(this.layers.shown ? "boxes and masks are shown" : "boxes and masks are hidden");
   }
 
   toggleTable() {
@@ -409,7 +380,7 @@ export class BrowserView {
     this.grid.draw();
     focusInPlace(this.list);
     if (on) this.table.reveal(this.records.at);
-    this.stepping();
+    this.places.stepping();
   }
 
   toggleMap() {
@@ -424,10 +395,10 @@ export class BrowserView {
     if (on) this.map.open();
     else if (!this.searches.restoring) this.map.uncircle();
     this.resized();
-    this.stepping();
+    this.places.stepping();
   }
 
-  /** Whether one record fills the page. */
+  /** Whether one record fills the page. @returns {boolean} */
   get zoomed() {
     return this.root.classList.contains("tvz-zoomed");
   }
@@ -455,7 +426,7 @@ export class BrowserView {
     if (on && this.records.selected < 0) this.select(this.records.at);
     if (!on && this.table.shown) this.table.reveal(this.records.at);
     this.list.focus();
-    this.stepping();
+    this.places.stepping();
   }
 
   /** More rows of those in view are there. */

@@ -71,7 +71,7 @@ export class Keys {
     const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.zoomed;
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) {
-      view.stepShard(name === "ArrowDown" ? 1 : -1);
+      view.searches.stepShard(name === "ArrowDown" ? 1 : -1);
       return true;
     }
     const layout = view.grid.measure();
@@ -97,8 +97,8 @@ export class Keys {
     }
     const acts = /** @type {Record<string, () => void>} */ ({
       Enter: () => view.zoom(!view.zoomed),
-      "[": () => view.stepShard(-1),
-      "]": () => view.stepShard(1),
+      "[": () => view.searches.stepShard(-1),
+      "]": () => view.searches.stepShard(1),
       g: () => view.tools.askGo(),
       "/": () => {
         view.tools.filter.focus();
@@ -108,21 +108,24 @@ export class Keys {
       "=": () => this.step(1),
       "-": () => this.step(-1),
       r: () =>
-        view.search({ sort: "random", seed: view.records.wish.sort === "random" ? view.records.wish.seed + 1 : view.records.wish.seed }),
+        view.searches.run({
+          sort: "random",
+          seed: view.records.wish.sort === "random" ? view.records.wish.seed + 1 : view.records.wish.seed,
+        }),
       Space: () => view.mark(),
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
       b: () => view.beside.open(),
-      m: () => view.toggleMarked(),
+      m: () => view.searches.toggleMarked(),
       y: () => view.copies.key(),
-      Y: () => view.copies.record(),
+      Y: () => view.pane.copy(),
       c: () => view.copies.compare(),
       i: () => view.togglePane(),
       "?": () => this.sheet.toggle(),
       o: () => view.toggleOver(),
       T: () => view.tagging.open(),
       t: () => view.toggleTable(),
-      x: () => view.toggleBoxes(),
+      x: () => view.searches.toggleBoxes(),
       p: () => view.toggleMap(),
     });
     for (const control of ["Ctrl+", "Meta+"]) {

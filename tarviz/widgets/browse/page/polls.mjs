@@ -47,7 +47,7 @@ export class Polls {
       view.scan.lost = false;
       this.take(r);
     } catch (error) {
-      view.trouble(error);
+      view.status.trouble(error);
     } finally {
       this.polling = false;
     }
@@ -68,7 +68,7 @@ export class Polls {
     view.scan.total = poll.total;
     view.scan.pages = poll.pages;
     view.scan.far = poll.trouble;
-    view.marks.take(poll.marks).catch((error) => view.trouble(error));
+    view.marks.take(poll.marks).catch((error) => view.status.trouble(error));
     if (poll.query.number !== view.records.query) view.searches.renew();
     else {
       view.records.done = poll.query.done;
@@ -88,7 +88,7 @@ export class Polls {
             `looked at ${formatCount(poll.query.checked)} of ${poll.exact ? "" : "≥ "}${formatCount(poll.total)}${readSoFar(view.scan.shards)}`;
       view.records.failed = poll.query.error;
       if (view.records.failed) {
-        view.say(view.records.failed, "bad");
+        view.status.say(view.records.failed, "bad");
         view.tools.filter.setAttribute("aria-invalid", "true");
       }
       this.followFirst();

@@ -7,11 +7,15 @@ import { drawHex, factTable, hexDump, readAll } from "../../panes/panels.mjs";
 import { drawCard } from "./card.mjs";
 import { shortKey } from "./rail.mjs";
 
-/** The record pane of one browser; `view` is the BrowserView it belongs to. */
 export class RecordPane {
-  /** @param {import("./browse.mjs").BrowserView} view */
-  constructor(view) {
-    this.view = view;
+  /**
+   * @param {Pick<import("./state.mjs").Page, "model" | "signal" | "rpc" | "records" | "searches" | "status"> & {
+   *   rows: import("./rows.mjs").Rows, layers: import("../../panes/overlay.mjs").Layers, copies: import("./copies.mjs").Copies, opened: () => void,
+   *   walk: () => HTMLElement, acts: () => HTMLElement[] }} page `opened` hears that the cursor has a record; `walk` and `acts` are what
+   *   stands above and below one: the way to its neighbours, what can be done with it
+   */
+  constructor(page) {
+    this.page = page;
     this.field = "";
     this.tab = "value";
     this.options = {};
@@ -26,17 +30,16 @@ export class RecordPane {
 
   /** The record under the cursor into the pane; where its row has not come yet, when it does. @param {number} [id] where it is known */
   async open(id) {
-    const position = this.view.records.at;
-    const there = this.view.rows.items.get(position);
+    const position = this.page.records.at;
+    const there = this.page.rows.items.get(position);
     const item = id === undefined || there?.id === id ? there : { id, key: "", fields: [], tile: {} };
     this.opening = item === undefined;
     if (!item) return;
-    this.view.records.selected = item.id;
-    this.view.remembering();
-    this.view.drawSoon();
+    this.page.records.selected = item.id;
+    this.page.opened();
     try {
-      const { r, buffers } = await this.view.rpc("record", { row: item.id, ext: this.field, options: this.options });
-      if (this.view.records.at !== position) return;
+      const { r, buffers } = await this.page.rpc("record", { row: item.id, ext: this.field, options: this.options });
+      if (this.page.records.at !== position) return;
       const byte = this.wantedByte;
       if (byte !== undefined) {
         // the field that holds the byte, or the last one before it
@@ -47,7 +50,7 @@ export class RecordPane {
         }
       }
       this.fill(r, buffers);
-      this.view.status.tell();
+      this.page.status.tell();
     } catch (error) {
       if (isOvertaken(error)) return;
       if (error instanceof RpcError && error.fault.code === "no-kernel") this.fillSaved(item);
@@ -55,21 +58,27 @@ export class RecordPane {
         this.end();
         fill(this.root, h("p", { class: "tvz-note tvz-note-bad", role: "alert" }, wordsOf(error)));
       }
-      this.view.trouble(error);
+      this.page.status.trouble(error);
     }
+  }
+
+  /** The call that makes what is shown. */
+  copy() {
+    const { record, field } = this;
+    if (record) this.page.copies.text(record.python + (field ? `\nrecord[${JSON.stringify(field)}]` : ""));
   }
 
   end() {
     this.pane.abort();
     this.pane = new AbortController();
     const pane = this.pane;
-    this.view.signal.addEventListener("abort", () => pane.abort(), { signal: pane.signal });
+    this.page.signal.addEventListener("abort", () => pane.abort(), { signal: pane.signal });
   }
 
   /** @param {any} item */
   fillSaved(item) {
     this.end();
-    const url = this.view.rows.blobs.get(item.picture);
+    const url = this.page.rows.blobs.get(item.picture);
     fill(
       this.root,
       h("div", { class: "tvz-pane-head" }, h("h2", { class: "tvz-cut", dir: "auto" }, item.key)),
@@ -81,12 +90,12 @@ export class RecordPane {
 
   /** What the panels of a record's fields need of the page. @param {any} record @param {AbortSignal} signal */
   around(record, signal) {
-    const { view } = this;
-    const mediaOf = (/** @type {string} */ other) => view.model.media?.(`${record.id}/${encodeURIComponent(other)}`);
+    const { model, rpc, status } = this.page;
+    const mediaOf = (/** @type {string} */ other) => model.media?.(`${record.id}/${encodeURIComponent(other)}`);
     return {
-      rpc: view.rpc,
+      rpc,
       signal,
-      say: (/** @type {string} */ text) => view.say(text),
+      say: (/** @type {string} */ text) => status.say(text),
       row: record.id,
       ext: record.ext ?? "",
       size: record.fields.find((/** @type {any} */ f) => f.ext === record.ext)?.size ?? 0,
@@ -133,23 +142,13 @@ export class RecordPane {
       return h("button", { role: "tab", "aria-selected": String(this.tab === id), onclick: turn }, text);
     };
     const body = h("div", { class: "tvz-body", role: "tabpanel" });
-    const { view } = this;
-    const walk = (/** @type {string} */ text, /** @type {string} */ name, /** @type {() => void} */ act) =>
-      button(text, name, act, { "aria-label": name });
     fill(
       this.root,
-      h(
-        "div",
-        { class: "tvz-walk", role: "group", "aria-label": "the records shown" },
-        walk("‹", "record before (←)", () => view.select(view.records.at - 1)),
-        h("span", { class: "tvz-faint tvz-number" }, `${formatCount(view.records.at + 1)} of ${formatCount(view.records.count)}`),
-        walk("›", "next record (→)", () => view.select(view.records.at + 1)),
-        walk("✕", "back to the grid (Esc)", () => view.zoom(false)),
-      ),
+      this.page.walk(),
       h(
         "div",
         { class: "tvz-pane-head" },
-        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, ...hits(record.key, view.records.words)),
+        h("h2", { class: "tvz-cut", title: record.key, dir: "auto" }, ...hits(record.key, this.page.records.words)),
         h("div", { class: "tvz-faint tvz-cut", title: record.shard }, `#${record.index} of ${record.shard.split("/").at(-1)}`),
       ),
       h(
@@ -170,11 +169,10 @@ export class RecordPane {
       h(
         "div",
         { class: "tvz-pane-foot" },
-        button("copy as Python", "Y", () => view.copies.record()),
+        button("copy as Python", "Y", () => this.copy()),
+
         field ? h("button", { onclick: () => this.saveField(around, record) }, `save .${ext}`) : null,
-        button("mark", "Space", () => view.mark()),
-        button("tag …", "T: the marked records, or this one", () => view.tagging.open()),
-        button(view.zoomed ? "back" : "enlarge", "Enter", () => view.zoom(!view.zoomed)),
+        ...this.page.acts(),
       ),
     );
     this.fillBody(body, record, buffers, around);
@@ -207,9 +205,9 @@ export class RecordPane {
             record,
             buffers,
             around,
-            this.view.layers,
+            this.page.layers,
             (ext) => this.pickField(record.fields.findIndex((/** @type {any} */ f) => f.ext === ext)),
-            (name) => this.view.pickClasses([name]),
+            (name) => this.page.searches.pickClasses([name]),
           ),
         );
       } else if (this.tab === "bytes") {
@@ -217,9 +215,9 @@ export class RecordPane {
           "button",
           {
             onclick: () =>
-              this.view.rpc("digest", { row: record.id, ext: around.ext }).then(
+              this.page.rpc("digest", { row: record.id, ext: around.ext }).then(
                 (/** @type {any} */ { r }) => sum.replaceWith(h("span", { class: "tvz-mono tvz-wrap" }, r.sha256)),
-                (/** @type {unknown} */ e) => this.view.trouble(e),
+                (/** @type {unknown} */ e) => this.page.status.trouble(e),
               ),
           },
           "SHA-256",
@@ -237,7 +235,7 @@ export class RecordPane {
           ),
         );
       } else if (this.tab === "example") {
-        const { r, buffers: raw } = await this.view.rpc("example", { row: record.id });
+        const { r, buffers: raw } = await this.page.rpc("example", { row: record.id });
         if (around.signal.aborted) return undefined;
         fill(
           body,
@@ -249,7 +247,7 @@ export class RecordPane {
           h("details", {}, h("summary", {}, "bytes of the example"), h("pre", { class: "tvz-mono tvz-dump" }, hexDump(raw[0]))),
         );
       } else if (this.tab === "header") {
-        const { r, buffers: raw } = await this.view.rpc("header", { row: record.id, ext: around.ext });
+        const { r, buffers: raw } = await this.page.rpc("header", { row: record.id, ext: around.ext });
         if (around.signal.aborted) return undefined;
         fill(
           body,
@@ -283,10 +281,10 @@ export class RecordPane {
   /** @param {any} around @param {any} record */
   async saveField(around, record) {
     try {
-      const parts = await readAll(around, (share) => this.view.say(`reading .${around.ext}: ${Math.round(share * 100)} %`));
+      const parts = await readAll(around, (share) => this.page.status.say(`reading .${around.ext}: ${Math.round(share * 100)} %`));
       saveAs(`${shortKey(record.key)}.${around.ext}`, parts);
     } catch (error) {
-      this.view.trouble(error);
+      this.page.status.trouble(error);
     }
   }
 }

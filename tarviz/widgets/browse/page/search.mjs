@@ -28,7 +28,7 @@ export class Search {
   async run(wish, quiet = false) {
     const { view } = this;
     const next = { ...this.next, ...wish };
-    if (next.only && !view.marks.size) return view.say("Nothing is marked: Space marks the record.");
+    if (next.only && !view.marks.size) return view.status.say("Nothing is marked: Space marks the record.");
     this.next = next;
     if (!quiet) this.restoring = undefined;
     this.running += 1;
@@ -42,7 +42,7 @@ export class Search {
         only: next.only,
         descending: next.descending,
         area: next.area,
-        objects: next.objects ? view.pickedClasses() : null,
+        objects: next.objects ? this.pickedClasses() : null,
         also: [...view.records.picks.values()].map((pick) => pick.where),
       });
       view.records.wish = next;
@@ -73,7 +73,7 @@ export class Search {
         this.next = view.records.wish;
         view.tools.filter.setAttribute("aria-invalid", "true");
       }
-      if (!view.tools.filterHelp?.shown) view.trouble(error); // while it is being written it may well be unfinished
+      if (!view.tools.filterHelp?.shown) view.status.trouble(error); // while it is being written it may well be unfinished
     } finally {
       this.running -= 1;
     }
@@ -86,10 +86,10 @@ export class Search {
     const [before, after] = [this.answered, { wish: this.next, picks: [...view.records.picks] }];
     const back = (/** @type {typeof before} */ to) => () => {
       view.records.picks = new Map(to.picks);
-      return this.run(to.wish, true).then(() => view.stepping());
+      return this.run(to.wish, true).then(() => view.places.stepping());
     };
     view.history.did({ text: "filter and order", undo: back(before), redo: back(after) });
-    view.stepping();
+    view.places.stepping();
   }
 
   /** Search again for what is shown: the controller knows nothing of this page any more. */
@@ -112,7 +112,7 @@ export class Search {
       }
     } finally {
       if (shown === this.restoring) this.restoring = undefined;
-      view.remembering();
+      view.places.soon();
     }
   }
 
@@ -123,7 +123,7 @@ export class Search {
     const wish = { where, sort, seed, column, descending, shard, only: shown.only && view.marks.size > 0, objects, area };
     if (shown.px !== view.look.px) view.resize(shown.px);
     if (shown.image !== view.look.image) view.showField(shown.image);
-    const relabelled = shown.label !== view.copies.shown().label;
+    const relabelled = shown.label !== view.places.shown().label;
     if (relabelled) view.relabel(shown.label);
     if ((shown.view === "table") !== view.table.shown) view.showTable(shown.view === "table");
     if (shown.map !== view.map.shown) view.showMap(shown.map);
@@ -142,6 +142,37 @@ export class Search {
     if (!where || before?.where === where) this.view.records.picks.delete(name);
     else this.view.records.picks.set(name, { where, text, parts, span });
     this.run(order);
+  }
+
+  /** Show records that have an object of these classes, or all. @param {string[]} names */
+  pickClasses(names) {
+    const parts = names.map((name) => `has_object('${name.replaceAll("'", "''")}')`);
+    this.pick("objects", parts.join(" or "), `has ${names.join(" or ")}`, parts);
+  }
+
+  /** Classes of objects that were clicked. @returns {string[]} */
+  pickedClasses() {
+    const parts = this.view.records.picks.get("objects")?.parts ?? [];
+    return parts.map((part) => part.slice("has_object('".length, -2).replaceAll("''", "'"));
+  }
+
+  /** A tile for each box, or for each record. */
+  toggleBoxes() {
+    this.run({ objects: !this.next.objects });
+  }
+
+  /** The marked records only, or all. */
+  toggleMarked() {
+    this.run({ only: !this.next.only });
+  }
+
+  /** Another shard, or all. @param {number} by */
+  stepShard(by) {
+    const { length } = this.view.scan.shards;
+    if (length < 2) return;
+    const { shard } = this.next;
+    const at = shard === null ? (by > 0 ? 0 : length - 1) : shard + by;
+    this.run({ shard: at < 0 || at >= length ? null : at });
   }
 
   /** No filter at all. */
@@ -192,10 +223,10 @@ export class Search {
       }
       if (restoring !== this.restoring) return undefined;
       if (r.position !== null) return this.stand(r);
-      view.say(view.records.done ? `${text} is not among the records shown.` : AWAITED);
+      view.status.say(view.records.done ? `${text} is not among the records shown.` : AWAITED);
     } catch (error) {
       if (restoring !== this.restoring) return undefined;
-      view.trouble(error);
+      view.status.trouble(error);
     }
     view.records.follow = !view.narrow();
     return view.polls.followFirst();
@@ -223,11 +254,11 @@ export class Search {
         await this.run({ where: "", sort: "order", shard: null, only: false, area: null }, true);
         ({ r } = await view.rpc("find", { text }));
       }
-      if (r.position === null) return view.say(AWAITED);
+      if (r.position === null) return view.status.say(AWAITED);
       this.stand(r);
       view.list.focus();
     } catch (error) {
-      view.trouble(error);
+      view.status.trouble(error);
     }
     return undefined;
   }
@@ -250,7 +281,7 @@ export class Search {
       await view.polls.now(false);
       view.scan.wake();
     } catch (error) {
-      view.trouble(error);
+      view.status.trouble(error);
     }
   }
 }

@@ -40,7 +40,7 @@ export class Tools {
       title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
     });
     const apply = later(
-      () => this.filter.value.trim() !== view.records.wish.where.trim() && view.search({ where: this.filter.value }),
+      () => this.filter.value.trim() !== view.records.wish.where.trim() && view.searches.run({ where: this.filter.value }),
       400,
       signal,
     );
@@ -48,7 +48,7 @@ export class Tools {
     this.filter.addEventListener("input", apply, { signal });
     this.filter.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
       if (e.key !== "Enter") return;
-      view.search({ where: this.filter.value });
+      view.searches.run({ where: this.filter.value });
       view.list.focus();
     });
     this.go = h("input", {
@@ -74,7 +74,9 @@ export class Tools {
       ],
       view.records.wish.sort,
       (sort) =>
-        view.search(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }),
+        view.searches.run(
+          sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined },
+        ),
     );
     this.tileSize = choose(
       "size of the tiles",
@@ -102,13 +104,13 @@ export class Tools {
       class: "tvz-shard-select",
       "aria-label": "shard",
       title: "shard",
-      onchange: () => view.search({ shard: this.shard.value === "" ? null : Number(this.shard.value) }),
+      onchange: () => view.searches.run({ shard: this.shard.value === "" ? null : Number(this.shard.value) }),
     });
     const off = { "aria-pressed": "false" };
-    const turn = () => view.search({ descending: !view.searches.next.descending });
+    const turn = () => view.searches.run({ descending: !view.searches.next.descending });
     this.turn = button("↓↑", "turn the order round", turn, { class: "tvz-turn-order", "aria-label": "descending", ...off });
     this.table = button("table", "table or tiles (t)", () => view.toggleTable(), off);
-    this.boxes = button("boxes", "a tile for each box instead of each record (x)", () => view.toggleBoxes(), off);
+    this.boxes = button("boxes", "a tile for each box instead of each record (x)", () => view.searches.toggleBoxes(), off);
     this.map = button("map", "map of the records, beside them (p)", () => view.toggleMap(), off);
     this.save = h(
       "select",
@@ -139,7 +141,7 @@ export class Tools {
             all: () => view.curation.all(),
             none: () => view.curation.none(),
             invert: () => view.curation.invert(),
-            only: () => view.toggleMarked(),
+            only: () => view.searches.toggleMarked(),
             beside: () => view.beside.open(),
             undo: () => view.curation.undo(),
             redo: () => view.curation.redo(),
