@@ -300,12 +300,12 @@ function classed(state, classes, picked = []) {
       (told.asked += 1),
       classes instanceof Error ? Promise.reject(classes) : { r: { classes, version: 1, stale: state.stale } }
     ),
-    state: () => state,
-    pick: (names) => told.picks.push(names),
-    picked: () => picked,
-    colour: () => "#123456",
-    drawn: () => {},
-    trouble: (error) => told.trouble.push(error.message),
+    records: { query: state.query, done: true, wish: { objects: state.boxes } },
+    scan: { total: state.total, exact: state.ready, columns: { state: "ready", version: state.version } },
+    layers: { colours: {}, colour: () => "#123456" },
+    searches: { pickClasses: (names) => told.picks.push(names), pickedClasses: () => picked },
+    rail: { rove: () => {} },
+    status: { trouble: (error) => told.trouble.push(error.message) },
   });
   return { objects, told, texts: () => [...objects.root.querySelectorAll("button")].map((one) => one.textContent) };
 }

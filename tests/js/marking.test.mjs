@@ -134,15 +134,14 @@ function server() {
 
 function page(rpc) {
   const marks = new Marks(rpc, () => {}, []);
-  const at = { now: 0 };
+  const at = { query: 0, at: 0 };
   const words = [];
   const around = {
     marks,
     history: new History(),
-    shown: () => ({ query: 0, count: 40, at: at.now }),
-    rowAt: (position) => position,
-    say: (text) => words.push(text),
-    trouble: (error) => words.push(String(error)),
+    records: at,
+    rows: { items: new Map(Array.from({ length: 40 }, (_, position) => [position, { id: position }])) },
+    status: { say: (text) => words.push(text), trouble: (error) => words.push(String(error)) },
   };
   return { marks, at, words, around, curation: new Curation(around) };
 }
@@ -193,10 +192,10 @@ test("all, none and the others are told, with a way back; one and a range are no
   await curation.none();
   await curation.all();
   assert.equal("40 marked", words.pop());
-  at.now = 7;
+  at.at = 7;
   await curation.toggle();
   assert.deepEqual([39, false], [all.marked.size, all.marked.has(7)]);
-  around.rowAt = () => undefined;
+  around.rows.items.clear();
   curation.toggle();
   assert.equal("The record is still on its way: mark it when it shows.", words.pop());
   curation.go(Promise.reject(new Error("no")), "", "");
@@ -243,7 +242,7 @@ test("what another page marks is heard of", async () => {
   await one.curation.toggle();
   await other.marks.take(all.told());
   assert.ok(other.marks.has(0));
-  other.at.now = 3;
+  other.at.at = 3;
   await other.curation.toggle();
   await one.marks.take(all.told());
   assert.deepEqual([0, 3], [...one.marks.rows]);
@@ -309,10 +308,8 @@ domTest("a view is kept under a name that was written, said to be, and dropped; 
   };
   const around = {
     rpc,
-    address: () => "where=a",
-    say: (text) => told.push(text),
-    trouble: (error) => told.push(error.message),
-    show: () => {},
+    places: { address: () => "where=a", show: () => {} },
+    status: { say: (text) => told.push(text), trouble: (error) => told.push(error.message) },
   };
   const views = new Views(around);
   const place = placed(views.box);
@@ -346,7 +343,7 @@ domTest("a view is kept under a name that was written, said to be, and dropped; 
 
 domTest("a view that is chosen is shown, and the list of them closes", () => {
   const addresses = [];
-  const views = new Views({ show: (address) => addresses.push(address), rpc: async () => ({ r: { views: {} } }) });
+  const views = new Views({ places: { show: (address) => addresses.push(address) }, rpc: async () => ({ r: { views: {} } }) });
   views.known = { odd: "where=cls+%3D+1" };
   views.draw();
   views.box.open = true;

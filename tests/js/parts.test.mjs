@@ -186,7 +186,7 @@ test("other shards are opened by their path, or from those opened last", async (
   const [asked, told] = [[], []];
   const answers = { recent: { recent: ["a.tar", "s3://b/c.tar"] }, open: { address: "http://localhost/#opened" } };
   const rpc = async (name, msg) => (asked.push([name, msg]), answers[name] ? { r: answers[name] } : Promise.reject(new Error(name)));
-  const { box, path, list, recent } = new Opening({ rpc, trouble: (error) => told.push(error.message) }, false);
+  const { box, path, list, recent } = new Opening({ rpc, status: { trouble: (error) => told.push(error.message) } }, false);
   const place = placed(box);
   assert.ok(!box.open);
   box.dispatchEvent(new Event("toggle"));
@@ -232,7 +232,7 @@ test("other shards are opened by their path, or from those opened last", async (
   press(path, "Escape");
   assert.ok(!box.open);
   assert.equal("open …", document.activeElement.textContent);
-  assert.ok(new Opening({ rpc, trouble: () => {} }, true).box.open);
+  assert.ok(new Opening({ rpc }, true).box.open);
   place.remove();
 });
 

@@ -3,24 +3,12 @@
 
 import { fill, h } from "../../host/core.mjs";
 
-/**
- * What it needs of the page around it: `state` is the search, the version of the columns, how many records there are, whether columns can
- * be asked, whether boxes were seen.
- * @typedef {object} AroundObjects
- * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
- * @property {() => { query: number, version: number, total: number, ready: boolean, boxes: boolean }} state
- * @property {(names: string[]) => void} pick shows records that have an object of these classes
- * @property {() => string[]} picked
- * @property {(name: string) => string} colour
- * @property {() => void} drawn
- * @property {(error: unknown) => void} trouble
- */
-
 const COUNTED_UNASKED = 5000; // records whose objects are counted before somebody asks
 const FEW_CLASSES = 12;
 
 export class ObjectClasses {
-  /** @param {AroundObjects} around */
+  /** @param {Pick<import("../page/state.mjs").Page, "rpc" | "records" | "scan" | "searches" | "status"> & {
+   *  layers: import("../../panes/overlay.mjs").Layers, rail: import("../page/rail.mjs").Rail }} around */
   constructor(around) {
     this.around = around;
     this.asked = "";
@@ -32,14 +20,22 @@ export class ObjectClasses {
     this.root = h("div", { class: "tvz-classes" });
   }
 
+  /** The search, the version of the columns, how many records there are, whether columns can be asked, whether boxes were seen. */
+  get state() {
+    const { records, scan, layers } = this.around;
+    const { state, version } = scan.columns;
+    const boxes = records.wish.objects || Object.keys(layers.colours).some(Boolean);
+    return { query: records.query, version, total: scan.total, ready: scan.exact && records.done && state === "ready", boxes };
+  }
+
   /** Whether polling has to go on for what is still to be counted. */
   get settled() {
-    const { query, version, total, ready, boxes } = this.around.state();
+    const { query, version, total, ready, boxes } = this.state;
     return !boxes || !ready || (!this.wanted && total > COUNTED_UNASKED) || this.asked === `${query} ${version}`;
   }
 
   async follow() {
-    const { query, version, boxes, ready } = this.around.state();
+    const { query, version, boxes, ready } = this.state;
     if (this.busy || !boxes || !ready) return;
     if (this.settled) return this.classes.length ? undefined : this.draw();
     this.busy = true;
@@ -50,7 +46,7 @@ export class ObjectClasses {
       this.asked = `${query} ${r.version}`;
     } catch (error) {
       this.asked = `${query} ${version}`;
-      this.around.trouble(error);
+      this.around.status.trouble(error);
     } finally {
       this.busy = false;
     }
@@ -78,18 +74,18 @@ export class ObjectClasses {
       ...shown.map((row) => this.bar(row, most)),
       left > 0 ? link("more classes", `${left} more`, more) : null,
     );
-    this.around.drawn();
+    this.around.rail.rove();
   }
 
   /** @param {[string, number, number, number]} row @param {number} most */
   bar([name, objects, records, shown], most) {
-    const picked = this.around.picked();
+    const picked = this.around.searches.pickedClasses();
     const on = picked.includes(name);
     const dot = h("span", { class: "tvz-swatch" });
-    dot.style.background = this.around.colour(name);
+    dot.style.background = this.around.layers.colour(name);
     const act = (/** @type {MouseEvent} */ e) => {
       const others = e.ctrlKey || e.metaKey || e.shiftKey ? picked.filter((one) => one !== name) : [];
-      this.around.pick(on ? others : [...others, name]);
+      this.around.searches.pickClasses(on ? others : [...others, name]);
     };
     const bar = h(
       "button",

@@ -5,19 +5,8 @@ import { formatCount } from "../../host/core.mjs";
 
 /** @typedef {import("./marks.mjs").Change} Change */
 
-/**
- * What marking needs of the page around it.
- * @typedef {object} Around
- * @property {import("./marks.mjs").Marks} marks
- * @property {import("./history.mjs").History} history
- * @property {() => { query: number, count: number, at: number }} shown the search, how many records it shows, where the cursor is
- * @property {(position: number) => number | undefined} rowAt the row at a position, where it is known
- * @property {(text: string, action?: string, act?: () => void) => void} say
- * @property {(error: unknown) => void} trouble
- */
-
 export class Curation {
-  /** @param {Around} around */
+  /** @param {Pick<import("../page/state.mjs").Page, "records" | "marks" | "history" | "status"> & { rows: import("../page/rows.mjs").Rows }} around */
   constructor(around) {
     this.around = around;
     /** where a range begins: the record that was chosen last without Shift */
@@ -28,10 +17,10 @@ export class Curation {
 
   /** Mark the record under the cursor, or unmark it. */
   toggle() {
-    const { marks, shown, rowAt, say } = this.around;
-    const row = rowAt(shown().at);
-    if (row === undefined) return say("The record is still on its way: mark it when it shows.");
-    this.anchor = shown().at;
+    const { records, rows, marks, status } = this.around;
+    const row = rows.items.get(records.at)?.id;
+    if (row === undefined) return status.say("The record is still on its way: mark it when it shows.");
+    this.anchor = records.at;
     return this.run(marks.has(row) ? marks.change([], [row]) : marks.change([row], []), false);
   }
 
@@ -44,8 +33,8 @@ export class Curation {
   /** Mark all records from where the range begins to a position; those that the range held before and holds no longer are unmarked.
    * @param {number} position */
   async range(position) {
-    const { marks, shown } = this.around;
-    const { query } = shown();
+    const { marks, records } = this.around;
+    const { query } = records;
     const [low, high] = ends(this.anchor, position);
     const left = this.end === undefined ? [] : without(ends(this.anchor, this.end), [low, high]);
     this.end = position;
@@ -55,12 +44,12 @@ export class Curation {
 
   /** Mark all records that show. */
   all() {
-    return this.run(this.around.marks.shown(this.around.shown().query));
+    return this.run(this.around.marks.shown(this.around.records.query));
   }
 
   /** Of the records that show, unmark the marked ones and mark the others. */
   invert() {
-    return this.run(this.around.marks.shown(this.around.shown().query, "invert"));
+    return this.run(this.around.marks.shown(this.around.records.query, "invert"));
   }
 
   /** Unmark everything, on all pages. */
@@ -70,15 +59,16 @@ export class Curation {
 
   /** @param {Promise<Change>} changing @param {boolean} [told] whether it is said, with a way back */
   async run(changing, told = true) {
-    const { marks, history, say, trouble } = this.around;
+    const { marks, history, status } = this.around;
     try {
       const { added, dropped } = await changing;
       if (!added.length && !dropped.length) return;
       const text = said(added.length, dropped.length);
       history.did({ text, undo: () => marks.change(dropped, added), redo: () => marks.change(added, dropped) });
-      if (told) say(marks.size === added.length ? text : `${text}: ${formatCount(marks.size)} in all`, "undo", () => this.undo());
+      if (told)
+        status.say(marks.size === added.length ? text : `${text}: ${formatCount(marks.size)} in all`, "", "undo", () => this.undo());
     } catch (error) {
-      trouble(error);
+      status.trouble(error);
     }
   }
 
@@ -94,9 +84,9 @@ export class Curation {
   async go(going, done, nothing) {
     try {
       const text = await going;
-      this.around.say(text ? `${done}: ${text}` : nothing);
+      this.around.status.say(text ? `${done}: ${text}` : nothing);
     } catch (error) {
-      this.around.trouble(error);
+      this.around.status.trouble(error);
     }
   }
 }

@@ -3,18 +3,8 @@
 
 import { button, fill, h, menu } from "../../host/core.mjs";
 
-/**
- * What they need of the page around them.
- * @typedef {object} AroundViews
- * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
- * @property {() => string} address what is shown now
- * @property {(address: string) => void} show
- * @property {(text: string) => void} say
- * @property {(error: unknown) => void} trouble
- */
-
 export class Views {
-  /** @param {AroundViews} around */
+  /** @param {Pick<import("../page/state.mjs").Page, "rpc" | "status"> & { places: import("../page/places.mjs").Places }} around */
   constructor(around) {
     this.around = around;
     /** @type {Record<string, string>} */
@@ -40,9 +30,9 @@ export class Views {
   async save() {
     const name = this.name.value.trim();
     if (!name) return this.name.focus();
-    if (!(await this.ask("save_view", { name, address: this.around.address() }))) return undefined;
+    if (!(await this.ask("save_view", { name, address: this.around.places.address() }))) return undefined;
     this.name.value = "";
-    return this.around.say(`view ${name} is kept`);
+    return this.around.status.say(`view ${name} is kept`);
   }
 
   /** Whether it was done. @param {string} request @param {any} message */
@@ -52,7 +42,7 @@ export class Views {
       this.draw();
       return true;
     } catch (error) {
-      this.around.trouble(error);
+      this.around.status.trouble(error);
       return false;
     }
   }
@@ -61,7 +51,7 @@ export class Views {
     const rows = Object.entries(this.known).map(([name, address]) => {
       const show = () => {
         this.box.open = false;
-        this.around.show(address);
+        this.around.places.show(address);
       };
       const drop = button("✕", "drop", () => this.ask("drop_view", { name }), { "aria-label": `drop the view ${name}` });
       const title = decodeURIComponent(address.replaceAll("+", " ")) || "all records, as in the tar";

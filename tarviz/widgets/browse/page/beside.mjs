@@ -6,20 +6,9 @@ import { drawCard, linkZoom } from "./card.mjs";
 
 const MOST_BESIDE = 4;
 
-/**
- * What it needs of the page around it.
- * @typedef {object} Around
- * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
- * @property {() => number[]} marked rows that are marked
- * @property {(record: any, signal: AbortSignal) => any} panels what the panels of a record need
- * @property {import("../../panes/overlay.mjs").Layers} layers
- * @property {(text: string) => void} say
- * @property {(error: unknown) => void} trouble
- * @property {() => void} leave gives the keys back
- */
-
 export class Beside {
-  /** @param {Around} around */
+  /** @param {Pick<import("./state.mjs").Page, "rpc" | "marks" | "status" | "leave"> & { pane: import("./record.mjs").RecordPane,
+   *  layers: import("../../panes/overlay.mjs").Layers }} around */
   constructor(around) {
     this.around = around;
     this.ending = new AbortController();
@@ -32,8 +21,8 @@ export class Beside {
 
   /** Show the marked records, at most four. */
   async open() {
-    const rows = this.around.marked();
-    if (rows.length < 2) return this.around.say("Mark two to four records (Space): they are shown side by side.");
+    const rows = [...this.around.marks.rows].sort((a, b) => a - b);
+    if (rows.length < 2) return this.around.status.say("Mark two to four records (Space): they are shown side by side.");
     if (this.shown) this.close();
     this.root.hidden = false;
     fill(this.root, h("p", { class: "tvz-busy" }, "reading"));
@@ -42,21 +31,21 @@ export class Beside {
       this.draw(answers, rows.length);
     } catch (error) {
       this.close();
-      this.around.trouble(error);
+      this.around.status.trouble(error);
     }
     return undefined;
   }
 
   /** @param {{ r: any, buffers: DataView[] }[]} answers @param {number} marked */
   draw(answers, marked) {
-    const { layers, panels } = this.around;
+    const { layers, pane } = this.around;
     const columns = answers.map(({ r, buffers }) =>
       h(
         "article",
         { class: "tvz-column", "aria-label": r.key },
         h("h2", { class: "tvz-cut", title: r.key, dir: "auto" }, r.key),
         ...(r.panel
-          ? drawCard(r, buffers, panels(r, this.ending.signal), layers, () => {})
+          ? drawCard(r, buffers, pane.around(r, this.ending.signal), layers, () => {})
           : [h("p", { class: "tvz-faint" }, "no fields")]),
       ),
     );

@@ -7,7 +7,7 @@ import { MapView } from "../../map/map_view.mjs";
 import { Layers } from "../../panes/overlay.mjs";
 import { Facets } from "../filters/facets.mjs";
 import { ObjectClasses } from "../filters/object_classes.mjs";
-import { read, written } from "../marking/address.mjs";
+import { read } from "../marking/address.mjs";
 import { Curation } from "../marking/curation.mjs";
 import { History } from "../marking/history.mjs";
 import { Marks } from "../marking/marks.mjs";
@@ -85,38 +85,11 @@ export class BrowserView {
     const { places } = this;
     this.copies = new Copies({ ...page, rows, table, places });
     const { copies } = this;
-    this.curation = new Curation({
-      marks,
-      history,
-      shown: () => records,
-      rowAt: (position) => rows.items.get(position)?.id,
-      say: (text, action, act) => status.say(text, "", action, act),
-      trouble: (error) => status.trouble(error),
-    });
+    this.curation = new Curation({ ...page, rows });
     this.facets = new Facets({ ...page, rail, offer: (columns) => this.tools.offerColumns(columns) });
-    this.classes = new ObjectClasses({
-      rpc,
-      state: () => ({
-        query: records.query,
-        version: scan.columns.version,
-        total: scan.total,
-        ready: scan.exact && records.done && scan.columns.state === "ready",
-        boxes: records.wish.objects || Object.keys(layers.colours).some(Boolean),
-      }),
-      pick: (names) => searches.pickClasses(names),
-      picked: () => searches.pickedClasses(),
-      colour: (name) => layers.colour(name),
-      drawn: () => rail.rove(),
-      trouble: (error) => status.trouble(error),
-    });
-    this.views = new Views({
-      rpc,
-      address: () => written({ ...places.shown(), row: "", at: 0 }, places.usual),
-      show: (address) => searches.restore(places.read(address)).then(() => places.stepping()),
-      say: (text) => status.say(text),
-      trouble: (error) => status.trouble(error),
-    });
-    this.sql = new SqlBox({ rpc, goTo: (key) => searches.goTo(key), copy: (text) => copies.text(text), leave });
+    this.classes = new ObjectClasses({ ...page, rail, layers });
+    this.views = new Views({ ...page, places });
+    this.sql = new SqlBox({ ...page, copies });
     this.keep = new Keep({ ...page, rail, copies });
     this.tagging = new Tagging({ ...page, keep: this.keep });
     rail.more.append(this.keep.root, this.classes.root, this.facets.root);
@@ -130,15 +103,7 @@ export class BrowserView {
       walk: () => this.walk(),
       acts: () => this.acts(),
     });
-    this.beside = new Beside({
-      rpc,
-      marked: () => [...marks.rows].sort((a, b) => a - b),
-      panels: (record, ending) => this.pane.around(record, ending),
-      layers,
-      say: (text) => status.say(text),
-      trouble: (error) => status.trouble(error),
-      leave,
-    });
+    this.beside = new Beside({ ...page, layers, pane: this.pane });
     this.tools = new Tools(this, signal);
     this.build(el);
     this.polls.take(first.poll);
@@ -162,9 +127,7 @@ export class BrowserView {
       "header",
       { class: "tvz-head" },
       this.title,
-      this.config.opens && this.model.media
-        ? new Opening({ rpc: this.rpc, trouble: (error) => this.status.trouble(error) }, !config.title).box
-        : null,
+      this.config.opens && this.model.media ? new Opening({ rpc: this.rpc, status: this.status }, !config.title).box : null,
       this.facts,
       button("SQL", "ask the records, objects and tags in SQL", () => this.sql.toggle()),
       this.views.box,

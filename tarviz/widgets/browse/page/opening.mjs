@@ -3,17 +3,10 @@
 
 import { fill, h, menu } from "../../host/core.mjs";
 
-/**
- * What it needs of the page around it.
- * @typedef {object} AroundOpening
- * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
- * @property {(error: unknown) => void} trouble
- */
-
 let openings = 0;
 
 export class Opening {
-  /** @param {AroundOpening} around @param {boolean} open shown at once: there is nothing else to see */
+  /** @param {Pick<import("./state.mjs").Page, "rpc" | "status">} around @param {boolean} open shown at once: there is nothing else to see */
   constructor(around, open) {
     this.around = around;
     const recent = h("datalist", { id: `tvz-recent-${(openings += 1)}` });
@@ -50,7 +43,7 @@ export class Opening {
       );
       fill(this.list, ...rows);
     } catch (error) {
-      this.around.trouble(error);
+      this.around.status.trouble(error);
     }
   }
 
@@ -61,7 +54,7 @@ export class Opening {
       const event = new CustomEvent("tarviz-open", { detail: r.address, cancelable: true });
       if (window.dispatchEvent(event)) location.assign(r.address); // unless JupyterLab does it
     } catch (error) {
-      this.around.trouble(error);
+      this.around.status.trouble(error);
     }
   }
 }

@@ -30,6 +30,17 @@ export class Places {
     return { ...this.usual, ...read(address) };
   }
 
+  /** What is shown now, but for the record the cursor is on. */
+  address() {
+    return written({ ...this.shown(), row: "", at: 0 }, this.usual);
+  }
+
+  /** @param {string} address */
+  async show(address) {
+    await this.around.searches.restore(this.read(address));
+    this.stepping();
+  }
+
   /** Keep what is shown as a place of its own, which Back leads from. */
   stepping() {
     this.step ||= !this.around.searches.restoring; // what an address shows is no step of its own

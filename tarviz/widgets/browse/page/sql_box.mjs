@@ -6,17 +6,8 @@ import { wordsOf } from "../../host/requests.mjs";
 
 const FIRST_QUERY = "SELECT * FROM records LIMIT 20";
 
-/**
- * What it needs of the page around it.
- * @typedef {object} AroundSql
- * @property {(name: string, msg?: any, options?: any) => Promise<{ r: any, buffers: DataView[] }>} rpc
- * @property {(key: string) => void} goTo shows the record of a key
- * @property {(text: string) => void} copy
- * @property {() => void} leave gives the keys back
- */
-
 export class SqlBox {
-  /** @param {AroundSql} around */
+  /** @param {Pick<import("./state.mjs").Page, "rpc" | "searches" | "leave"> & { copies: import("./copies.mjs").Copies }} around */
   constructor(around) {
     this.around = around;
     this.asked = 0; // queries so far; each ends the one before
@@ -42,7 +33,7 @@ export class SqlBox {
         { class: "tvz-side-head" },
         button("run", "run the query (Ctrl+Enter)", () => this.run()),
         this.halt,
-        button("copy", "copy the query", () => around.copy(this.text.value)),
+        button("copy", "copy the query", () => around.copies.text(this.text.value)),
         this.words,
         button("✕", "back to the grid (Esc)", () => this.close()),
       ),
@@ -114,6 +105,6 @@ export class SqlBox {
   /** @param {string} key */
   show(key) {
     this.close();
-    this.around.goTo(key);
+    this.around.searches.goTo(key);
   }
 }
