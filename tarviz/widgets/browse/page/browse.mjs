@@ -46,7 +46,7 @@ export class BrowserView {
     this.look = new Look(this.config, first.rows.label);
     this.scan = new Scan();
     this.history = new History();
-    this.marks = new Marks(this.rpc, () => this.markedOthers(), this.config.marked ?? []);
+    this.marks = new Marks(this.rpc, () => this.drawSoon(), this.config.marked ?? []);
     this.searches = new Search(this);
     this.polls = new Polls(this);
     const { config, rpc, records, look, scan, history, marks, searches, polls } = this;
@@ -104,7 +104,7 @@ export class BrowserView {
       acts: () => this.acts(),
     });
     this.beside = new Beside({ ...page, layers, pane: this.pane });
-    this.tools = new Tools(this, signal);
+    this.tools = new Tools({ ...page, frame: this, curation: this.curation, beside: this.beside, keep: this.keep });
     this.build(el);
     this.polls.take(first.poll);
     this.rows.take(first.rows, model.get("_pictures"));
@@ -227,7 +227,7 @@ export class BrowserView {
     this.select(position);
     if (event.shiftKey) return void this.curation.range(position);
     this.curation.begin(position);
-    if (event.ctrlKey || event.metaKey) this.mark();
+    if (event.ctrlKey || event.metaKey) this.curation.toggle();
   }
 
   /** @param {number} position @param {number} [id] its row, where that is known */
@@ -287,20 +287,10 @@ export class BrowserView {
   /** What can be done with the record in the pane. */
   acts() {
     return [
-      button("mark", "Space", () => this.mark()),
+      button("mark", "Space", () => this.curation.toggle()),
       button("tag …", "T: the marked records, or this one", () => this.tagging.open()),
       button(this.zoomed ? "back" : "enlarge", "Enter", () => this.zoom(!this.zoomed)),
     ];
-  }
-
-  mark() {
-    return this.curation.toggle();
-  }
-
-  /** Other records are marked than before, here or on another page. */
-  markedOthers() {
-    this.grid.draw();
-    this.status.tell();
   }
 
   // ---- frame parts
@@ -319,6 +309,10 @@ export class BrowserView {
     this.root.classList.toggle("tvz-railed", on);
     this.tools.rail.setAttribute("aria-expanded", String(on));
     this.rail.draw();
+  }
+
+  toggleRail() {
+    this.showRail(!this.root.classList.contains("tvz-railed"));
   }
 
   /** Boxes, outlines and masks on or off. */
@@ -405,6 +399,7 @@ export class BrowserView {
     this.map.follow();
   }
 
+  /** Other records are marked than before, here or on another page, or the cursor is on another one. */
   drawSoon() {
     this.grid.draw();
     this.status.tell();

@@ -42,6 +42,7 @@ export const KEYS = [
 const FILTERS =
   "Filter: cls = 3 and json.w > 300 · has:json · not has:cls · is:bad · size(jpg) > 50000 · txt like '%cat%' · matches(key, '^val/') · or words in keys and texts. Columns in the rail: click a value (Ctrl: one more), drag over bars.";
 
+/** What a key does may be anything that the page can: they act on the view itself. */
 export class Keys {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {
@@ -112,7 +113,7 @@ export class Keys {
           sort: "random",
           seed: view.records.wish.sort === "random" ? view.records.wish.seed + 1 : view.records.wish.seed,
         }),
-      Space: () => view.mark(),
+      Space: () => view.curation.toggle(),
       N: () => view.curation.none(),
       I: () => view.curation.invert(),
       b: () => view.beside.open(),

@@ -6,6 +6,7 @@ import { fill, formatBytes, formatCount, plural } from "../../host/core.mjs";
 /** Milliseconds between two looks at what other pages have done. */
 const BESIDE = 3000;
 
+/** What a poll says is handed on to every part: they act on the view itself. */
 export class Polls {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {

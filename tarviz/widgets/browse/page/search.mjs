@@ -9,6 +9,7 @@ const AWAITED = "It is known, but not shown yet: the shards before it are still 
 /** Whether the records are in the order of the line below their tiles, whatever that is. @param {any} wish */
 export const byCaption = (wish) => wish.sort === "label" && !wish.column;
 
+/** Another search changes all that the page shows: it acts on the view itself. */
 export class Search {
   /** @param {import("./browse.mjs").BrowserView} view */
   constructor(view) {

@@ -10,11 +10,13 @@ const TOOL_TITLES = /** @type {Record<string, string>} */ ({
 });
 
 export class Tools {
-  /** @param {import("./browse.mjs").BrowserView} view @param {AbortSignal} signal */
-  constructor(view, signal) {
-    this.view = view;
+  /** @param {Pick<import("./state.mjs").Page, "config" | "signal" | "rpc" | "records" | "look" | "scan" | "searches" | "leave"> & {
+   *  frame: Pick<import("./browse.mjs").BrowserView, "resize" | "showField" | "relabel" | "toggleTable" | "toggleMap" | "togglePane" | "toggleRail">,
+   *  curation: import("../marking/curation.mjs").Curation, beside: import("./beside.mjs").Beside, keep: import("./keep.mjs").Keep }} around */
+  constructor(around) {
+    this.around = around;
     this.shardCount = -1;
-    const { config } = view;
+    const { config, signal, records, look, searches, frame, curation, beside, keep } = around;
     const choose = (
       /** @type {string} */ name,
       /** @type {[any, string][]} */ choices,
@@ -31,7 +33,7 @@ export class Tools {
     this.filter = h("input", {
       type: "search",
       class: "tvz-filter",
-      value: view.records.wish.where,
+      value: records.wish.where,
       spellcheck: false,
       autocapitalize: "off",
       autocomplete: "off",
@@ -40,16 +42,16 @@ export class Tools {
       title: "Keys, columns, JSON paths, fields:  cls = 3 and json.w > 300   has:json   size(jpg) > 50000   txt like '%cat%'",
     });
     const apply = later(
-      () => this.filter.value.trim() !== view.records.wish.where.trim() && view.searches.run({ where: this.filter.value }),
+      () => this.filter.value.trim() !== records.wish.where.trim() && searches.run({ where: this.filter.value }),
       400,
       signal,
     );
-    this.filterHelp = new Completion(view, this.filter, { take: () => apply() });
+    this.filterHelp = new Completion(around, this.filter, { take: () => apply() });
     this.filter.addEventListener("input", apply, { signal });
     this.filter.addEventListener("keydown", (/** @type {KeyboardEvent} */ e) => {
       if (e.key !== "Enter") return;
-      view.searches.run({ where: this.filter.value });
-      view.list.focus();
+      searches.run({ where: this.filter.value });
+      around.leave();
     });
     this.go = h("input", {
       type: "text",
@@ -58,7 +60,7 @@ export class Tools {
       "aria-label": "go to a key or #number",
       hidden: true,
       spellcheck: false,
-      onkeydown: (/** @type {KeyboardEvent} */ e) => e.key === "Enter" && view.searches.goTo(this.go.value),
+      onkeydown: (/** @type {KeyboardEvent} */ e) => e.key === "Enter" && searches.goTo(this.go.value),
       onblur: () => {
         this.go.hidden = true;
       },
@@ -72,46 +74,44 @@ export class Tools {
         ["label", "order: by caption"],
         ["random", "order: shuffled"],
       ],
-      view.records.wish.sort,
+      records.wish.sort,
       (sort) =>
-        view.searches.run(
-          sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined },
-        ),
+        searches.run(sort.startsWith("by ") ? { sort: "label", column: sort.slice(3), descending: false } : { sort, column: undefined }),
     );
     this.tileSize = choose(
       "size of the tiles",
       config.sizes.map((/** @type {number} */ s) => [String(s), `${s} px`]),
-      String(view.look.px),
-      (px) => view.resize(Number(px)),
+      String(look.px),
+      (px) => frame.resize(Number(px)),
     );
     this.field = h("select", {
       "aria-label": "field shown",
       title: "picture: the field that stands on the tiles",
-      onchange: () => view.showField(this.field.value),
+      onchange: () => frame.showField(this.field.value),
     });
     this.label = h("input", {
       type: "text",
       class: "tvz-label-input",
-      value: view.look.label,
+      value: look.label,
       placeholder: "caption",
       "aria-label": "label below the tiles: a field or JSON path",
       title: "caption: the line below the tiles, a field or JSON path (cls, json.caption)",
       spellcheck: false,
-      onchange: () => view.relabel(this.label.value),
+      onchange: () => frame.relabel(this.label.value),
     });
-    this.labelHelp = new Completion(view, this.label, { label: true, take: () => view.relabel(this.label.value) });
+    this.labelHelp = new Completion(around, this.label, { label: true, take: () => frame.relabel(this.label.value) });
     this.shard = h("select", {
       class: "tvz-shard-select",
       "aria-label": "shard",
       title: "shard",
-      onchange: () => view.searches.run({ shard: this.shard.value === "" ? null : Number(this.shard.value) }),
+      onchange: () => searches.run({ shard: this.shard.value === "" ? null : Number(this.shard.value) }),
     });
     const off = { "aria-pressed": "false" };
-    const turn = () => view.searches.run({ descending: !view.searches.next.descending });
+    const turn = () => searches.run({ descending: !searches.next.descending });
     this.turn = button("↓↑", "turn the order round", turn, { class: "tvz-turn-order", "aria-label": "descending", ...off });
-    this.table = button("table", "table or tiles (t)", () => view.toggleTable(), off);
-    this.boxes = button("boxes", "a tile for each box instead of each record (x)", () => view.searches.toggleBoxes(), off);
-    this.map = button("map", "map of the records, beside them (p)", () => view.toggleMap(), off);
+    this.table = button("table", "table or tiles (t)", () => frame.toggleTable(), off);
+    this.boxes = button("boxes", "a tile for each box instead of each record (x)", () => searches.toggleBoxes(), off);
+    this.map = button("map", "map of the records, beside them (p)", () => frame.toggleMap(), off);
     this.save = h(
       "select",
       {
@@ -119,8 +119,8 @@ export class Tools {
         "aria-label": "save records",
         title: "save what is marked, or what is shown",
         onchange: () => {
-          view.keep.kind.value = this.save.value;
-          view.keep.open();
+          keep.kind.value = this.save.value;
+          keep.open();
           this.save.value = "";
         },
       },
@@ -138,13 +138,13 @@ export class Tools {
         title: "mark what shows, or take marks away; Shift and click marks a range",
         onchange: () => {
           const act = /** @type {Record<string, () => void>} */ ({
-            all: () => view.curation.all(),
-            none: () => view.curation.none(),
-            invert: () => view.curation.invert(),
-            only: () => view.searches.toggleMarked(),
-            beside: () => view.beside.open(),
-            undo: () => view.curation.undo(),
-            redo: () => view.curation.redo(),
+            all: () => curation.all(),
+            none: () => curation.none(),
+            invert: () => curation.invert(),
+            only: () => searches.toggleMarked(),
+            beside: () => beside.open(),
+            undo: () => curation.undo(),
+            redo: () => curation.redo(),
           })[this.mark.value];
           this.mark.value = "";
           act?.();
@@ -159,9 +159,11 @@ export class Tools {
       h("option", { value: "undo" }, "take back (Ctrl+Z)"),
       h("option", { value: "redo" }, "do again (Ctrl+Y)"),
     );
-    this.pane = button("details", "details of the record, beside the tiles: on or off (i)", () => view.togglePane());
-    const rail = () => view.showRail(!view.root.classList.contains("tvz-railed"));
-    this.rail = button("fields", "fields, classes, findings", rail, { class: "tvz-rail-button", "aria-expanded": "false" });
+    this.pane = button("details", "details of the record, beside the tiles: on or off (i)", () => frame.togglePane());
+    this.rail = button("fields", "fields, classes, findings", () => frame.toggleRail(), {
+      class: "tvz-rail-button",
+      "aria-expanded": "false",
+    });
     this.root = h(
       "div",
       { class: "tvz-tools", role: "toolbar", "aria-label": "what is shown" },
@@ -195,7 +197,7 @@ export class Tools {
 
   /** The shards that one can be chosen of. */
   offerShards() {
-    const { scan, records } = this.view;
+    const { scan, records } = this.around;
     if (scan.shards.length === this.shardCount) return;
     this.shardCount = scan.shards.length;
     this.shard.hidden = this.shardCount < 2;
@@ -237,6 +239,6 @@ export class Tools {
       h("option", { value: "" }, "picture: first"),
       ...names.slice(0, 60).map((/** @type {string} */ ext) => h("option", { value: ext }, `picture: ${ext}`)),
     );
-    this.field.value = this.view.look.image;
+    this.field.value = this.around.look.image;
   }
 }
