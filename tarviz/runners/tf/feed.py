@@ -233,7 +233,7 @@ def _cut(
 ) -> Iterator[Chunk]:
     for batch in batches:
         block, rows = batch.block, piece.rows(batch.block)
-        if told is not None:
+        if told is not None and len(rows):
             _tell_extra(block, fields, told, report)
         members = members_of(block, fields)
         whole = (members[rows] >= 0).all(axis=1)
