@@ -35,7 +35,7 @@ _AT_ONCE = 4 << 20  # bytes that wait to be written
 
 
 @dataclass
-class Joined(Made):
+class JoinReport(Made):
     """The tar written; how many records found a partner, how many are `alone`, and how many of the others no record asked for."""
 
     found: int = 0
@@ -63,7 +63,7 @@ def join(
     match: str = "{key}",
     tmp: str | PathLike[str] | None = None,
     **reading: Unpack[ReadKeywords],
-) -> Joined:
+) -> JoinReport:
     """Writes the records of `a`, each with the fields of its partner in `b` behind its own: a record of that key, or a row of a table.
 
     A table is CSV, TSV, JSON lines or Parquet; its column `on` (`__key__` or `key`) holds keys, or names of files whose key is meant
@@ -80,7 +80,7 @@ def join(
     """
     if how not in ("left", "inner"):
         raise UsageError(f"how={how!r} is not one of left, inner.")
-    options, result = with_changes(ReadOptions(), reading), Joined(how=how)
+    options, result = with_changes(ReadOptions(), reading), JoinReport(how=how)
     targets, others, names = shards(a), shards(b), Names(fspath(output))
     inputs = Inputs([*targets, *others])
     if names.counts:
@@ -114,7 +114,7 @@ class _Pairs:
     partners: OtherShards | Rows
     made: Callable[[bytes, str, int], bytes]
     options: ReadOptions
-    result: Joined
+    result: JoinReport
     last: str = ""
 
     def write(self, urls: list[URL], outlet: TarOutput, bar: Any) -> None:
