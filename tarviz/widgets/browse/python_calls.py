@@ -8,12 +8,12 @@ from typing import Any
 
 from tarviz.model.errors import redact
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.query import Wish
+from tarviz.widgets.browse.query import ViewWish
 
 _USUAL = {"where": "", "keys": [], "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "overlay": "", "start": ""}
 
 
-def browse(urls: Sequence[str | PathLike[str]], wish: Wish, chosen: Mapping[str, Any]) -> str:
+def browse(urls: Sequence[str | PathLike[str]], wish: ViewWish, chosen: Mapping[str, Any]) -> str:
     """`tarviz.browse(…)` with what differs from the usual.
 
     >>> browse(["a.tar"], Wish("cls = 1", "random", 4), {"px": 96})
