@@ -77,7 +77,7 @@ class ShardTable:
         if parts > shards:
             self.total, self.unit = self.total + parts - shards, "parts"
 
-    def heard(self, done: engines.Done) -> None:
+    def heard(self, done: engines.TaskEnd) -> None:
         """A task ended."""
         self._now = self.clock()
         records, size = self.amount(done.value) if done.good else (0, 0)
