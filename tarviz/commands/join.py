@@ -27,7 +27,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, shards, with_changes
 from tarviz.stores import URLs
 from tarviz.tools.field_selection import Form, columns, kept, key_template
-from tarviz.tools.partners import Found, OtherShards, Rows, is_table
+from tarviz.tools.partners import Found, OtherShards, PartnerRows, is_table
 from tarviz.tools.record_faults import settle
 
 How: TypeAlias = Literal["left", "inner"]
@@ -90,9 +90,9 @@ def join(
     if on is not None and not is_table(others[0]):
         raise UsageError("on names a column of a table; records have their keys.", shard=others[0])
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-join-", dir=tmp) as folder:
-        partners: OtherShards | Rows
+        partners: OtherShards | PartnerRows
         if is_table(others[0]):
-            partners = Rows(others[0], on, fields, folder, options)
+            partners = PartnerRows(others[0], on, fields, folder, options)
         else:
             partners = OtherShards(others, options, folder, fields, result.report)
         pairs = _Pairs(partners, key_template(match), options, result)
@@ -111,7 +111,7 @@ def join(
 class _Pairs:
     """What is written of records and their partners. `last` is what was looked up last."""
 
-    partners: OtherShards | Rows
+    partners: OtherShards | PartnerRows
     made: Callable[[bytes, str, int], bytes]
     options: ReadOptions
     result: JoinReport

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats.tfrecord import Frames
+from tarviz.formats.tfrecord import RecordFrames
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Buffer
@@ -34,7 +34,7 @@ class Run(Protocol):
 class _FramedRecords:
     """Records that are framed by the thread that writes them."""
 
-    run: Frames
+    run: RecordFrames
     first: int
     last: int
     size: int
@@ -95,7 +95,9 @@ class Outputs(Whole):
                 continue
             output = self._open()
             size = int(ends[last - 1]) - base
-            output.write([_FramedRecords(run, first, last, size)] if isinstance(run, Frames) else run.buffers(first, last), last - first)
+            output.write(
+                [_FramedRecords(run, first, last, size)] if isinstance(run, RecordFrames) else run.buffers(first, last), last - first
+            )
             self._room -= size
             if self._source is not None and numbers is not None:
                 self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
