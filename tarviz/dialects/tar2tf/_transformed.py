@@ -30,7 +30,7 @@ def packed(rows: Iterable[MadeRow], wanted: frozenset[str] | None, report: ReadR
     """The TFRecord file of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
 
     >>> import io
-    >>> rows = [Row("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
+    >>> rows = [MadeRow("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
     >>> data = b"".join(packed(rows, None, ReadReport()))
     >>> [sorted(example.decode(each)) for each in tfrecord.read(data)]
     [['__head__', '__key__', 'cls', 'jpg'], ['__head__', '__key__']]
