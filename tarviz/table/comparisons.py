@@ -414,14 +414,15 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            if name in BY_ITEM and arguments:
-                arguments[0] = self._items(arguments[0])
-            if name in FILTERS:
-                arguments[1:] = [{**each, "expr": self.truth(each["expr"])} if "expr" in each else each for each in arguments[1:]]
-            made = self._taken(name, arguments)
+            made = self._taken(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
         return self._tried(found) if scalar and name not in _SURE else found
+
+    def _by_item(self, name: str, items: Node, *lambdas: Node) -> list[Node]:
+        """The arguments of a function over a list's items; what a filter asks of an item is a condition."""
+        asked = [{**each, "expr": self.truth(each["expr"])} if name in FILTERS and "expr" in each else each for each in lambdas]
+        return [self._items(items), *asked]
 
     def _taken(self, name: str, arguments: Sequence[Node]) -> list[Node]:
         """Arguments as the function takes them."""
@@ -435,7 +436,7 @@ class Rule:
         made = []
         for at, each in enumerate(arguments):
             taken = {types[min(at, len(types) - 1)] for types in fitting if types}
-            if name in _OURS or name == "hash" or (name in _JOINED and not lists):
+            if name in _OF_TEXT or (name in _JOINED and not lists):
                 taken = {"VARCHAR"}
             elif "VARCHAR" in taken or name in _JOINED:
                 taken |= {"VARCHAR"}
@@ -529,6 +530,7 @@ BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "ar
 """Functions over the items of a list, which take a value of two kinds as the list it may be."""
 _JOINED = frozenset({"concat", "concat_ws", "||"})
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
+_OF_TEXT = _OURS | {"hash"}  # which would take a value as it is stored
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",
 }  # fmt: skip
