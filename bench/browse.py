@@ -143,14 +143,14 @@ def painted(data: Path) -> float:
     from playwright.sync_api import sync_playwright
 
     from tarviz.widgets.browse.controller import Browser
-    from tarviz.widgets.host.page import Page
+    from tarviz.widgets.host.page import ControllerPage
 
     waits = []
     path = shutil.which("chromium") or shutil.which("google-chrome")
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, headless=True, args=["--no-sandbox", "--disable-gpu"])
         for _ in range(ROUNDS + 1):
-            with Page(Browser(str(data / PHOTO), cache=False)).start() as page:
+            with ControllerPage(Browser(str(data / PHOTO), cache=False)).start() as page:
                 tab = chromium.new_page(viewport={"width": 1440, "height": 900})
                 tab.goto(page.url, wait_until="commit")
                 waits.append(float(tab.evaluate(_PAINTED)))

@@ -83,9 +83,9 @@ class Film:
 
 @contextmanager
 def shown(film: Film, chromium: Any, controller: Any, ready: str) -> Iterator[Any]:
-    from tarviz.widgets.host.page import Page
+    from tarviz.widgets.host.page import ControllerPage
 
-    with Page(controller).start() as page:
+    with ControllerPage(controller).start() as page:
         film.tab = chromium.new_context(viewport={"width": SIZE[0], "height": SIZE[1]}).new_page()
         film.tab.goto(page.url)
         film.tab.locator(ready).nth(5).wait_for()

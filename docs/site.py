@@ -22,7 +22,7 @@ import nbformat
 
 from docs import pairs, reference
 from tarviz.commands.deck import page as deck_page
-from tarviz.commands.deck.widgets import Saved
+from tarviz.commands.deck.widgets import DeckWidgets
 
 ROOT = Path(__file__).resolve().parents[1]
 HOST = ROOT / "tarviz" / "widgets" / "host" / "host.mjs"
@@ -129,7 +129,7 @@ def opening(executed: list[Path]) -> str:
 def write_notebook(source: Path, target: Path) -> None:
     """An executed notebook with its widgets alive from their saved state."""
     notebook = nbformat.read(source, as_version=4)
-    saved = Saved()
+    saved = DeckWidgets()
     saved.take(notebook)
     if saved.models:
         text = START.format(saved=saved.script(), host=HOST.read_text("utf-8"), call=CALL)

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tarviz.commands.convert import Converted
     from tarviz.outputs import Names
     from tarviz.runners.eager import Eager
-    from tarviz.runners.indexed import Indexed
-    from tarviz.runners.torch import Records as TorchRecords
+    from tarviz.runners.indexed import IndexedValues
+    from tarviz.runners.torch import TorchRecords as TorchRecords
 
 
 _MIXING = "eager", "tf", "torch"  # runners that draw from sources
@@ -243,9 +243,9 @@ class Pipeline:
         return cast("TorchRecords", self.run("torch", **options))
 
     @described(IndexedKeywords)
-    def indexed(self, **options: Unpack[IndexedKeywords]) -> Indexed:
+    def indexed(self, **options: Unpack[IndexedKeywords]) -> IndexedValues:
         """The pipeline by number: `len`, `[k]`, `[[9, 2, 5]]`, slices."""
-        return cast("Indexed", self.run("indexed", **options))
+        return cast("IndexedValues", self.run("indexed", **options))
 
     @described(ConvertKeywords)
     def convert(self, path: str | os.PathLike[str] | Names, **options: Unpack[ConvertKeywords]) -> Converted:

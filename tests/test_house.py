@@ -240,6 +240,24 @@ class TestErrors:
         assert [2] == list(decided_by_text(ast.parse(f"def f():\n {line}")))
 
 
+TWICE = {  # names that two classes have, each with the reason why
+    "Fault": "what is found wrong (`model.errors`), and what a server of `testing.faults` does wrong: both in the documents",
+    "Table": "what `tarviz.table` gives, and a table in a viewer's panel: both public",
+}
+
+
+class TestWords:
+    def test_no_two_classes_have_one_name(self):
+        """Whose name says one thing in one room and another in the next; dialects have the names of the originals."""
+        classes: dict[str, list[str]] = {}
+        for path in MODULES:
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                if isinstance(node, ast.ClassDef) and path.relative_to(PACKAGE).parts[0] != "dialects":
+                    classes.setdefault(node.name, []).append(f"{path.relative_to(PACKAGE).as_posix()}:{node.lineno}")
+
+        assert set(TWICE) == {name for name, places in classes.items() if len(places) > 1}
+
+
 class TestTests:
     def test_every_module_has_a_test_file(self):
         """`stores/_remote/sigv4.py` is tested in `tests/stores/_remote/test_sigv4.py`: a failure names the module whose rule is broken."""

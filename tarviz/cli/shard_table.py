@@ -53,7 +53,7 @@ class ShardTable:
     """The table of one run over `total` shards.
 
     >>> table = ShardTable(4, "convert", lambda records: (records, None), clock=iter([0.0, 2.0, 2.0]).__next__)
-    >>> table.heard(engines.Done(0, "here:7", True, 100, 5_000_000))
+    >>> table.heard(engines.TaskEnd(0, "here:7", True, 100, 5_000_000))
     >>> print(table.text())
     convert: 1 of 4 shards, 50 records/s, 2.50 MB/s, 6 s left
     """
@@ -77,7 +77,7 @@ class ShardTable:
         if parts > shards:
             self.total, self.unit = self.total + parts - shards, "parts"
 
-    def heard(self, done: engines.Done) -> None:
+    def heard(self, done: engines.TaskEnd) -> None:
         """A task ended."""
         self._now = self.clock()
         records, size = self.amount(done.value) if done.good else (0, 0)

@@ -117,12 +117,14 @@ def command(
         return verb_base.emit(browse(list(urls), **chosen))
     from tarviz.widgets.answers import by_hand
     from tarviz.widgets.browse.controller import Browser
-    from tarviz.widgets.host.page import Page
+    from tarviz.widgets.host.page import ControllerPage
 
     if len(urls) == 1 and urls[0] != "-":
         by_hand.opening(urls[0])
     browser = Browser(list(urls), **chosen)
-    page = Page(browser, title=" · ".join(filter(None, (browser.title, "tarviz"))), host=host, port=port, idle_exit=seconds(idle_exit))
+    page = ControllerPage(
+        browser, title=" · ".join(filter(None, (browser.title, "tarviz"))), host=host, port=port, idle_exit=seconds(idle_exit)
+    )
     if verb_base.door().capture:
         page.start()
         return verb_base.emit(Served(page))

@@ -57,7 +57,7 @@ class Holding:
 
 
 @dataclass(frozen=True)
-class Kept(verb_base.Result):
+class CacheContents(verb_base.Result):
     """What is kept, by kind (and shard), after what was asked for; `gone` is what was removed."""
 
     holdings: list[Holding]
@@ -85,7 +85,7 @@ class Kept(verb_base.Result):
         return {"kept": plain[: len(self.holdings)], "removed": plain[len(self.holdings) :]}
 
 
-def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] = KINDS) -> Kept:
+def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] = KINDS) -> CacheContents:
     """What is kept on this machine, of all shards or of these: indexes, columns (`table`), shards of TFRecord
     files (`tfrecord`), copies of shards far away (`shards`).
 
@@ -111,7 +111,7 @@ def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] =
         Holding(old.kind, old.folder, old.files - now.files, old.bytes - now.bytes, old.used, old.shard)
         for old, now in zip(before, after, strict=bool(before))
     ]
-    return Kept(_holdings(urls, [*kinds, "tags"]), gone)
+    return CacheContents(_holdings(urls, [*kinds, "tags"]), gone)
 
 
 def _named(shards: URLs) -> list[str]:

@@ -29,7 +29,7 @@ from tarviz.read.spans import HeldTar
 from tarviz.tools import coco_plan, field_selection
 from tarviz.tools.create_plan import Planned, paths_in, planned
 from tarviz.tools.field_selection import columns
-from tarviz.tools.folder_layout import Group, Layout, files_of
+from tarviz.tools.folder_layout import FileGroup, Layout, files_of
 from tarviz.tools.whole_file import contents
 
 _SMALL = 64 << 10  # bytes of a file that is read at once
@@ -201,7 +201,7 @@ def _check(record: Planned, seen: set[bytes]) -> None:
     seen.add(digest)
 
 
-def _from_folder(root: str, groups: list[Group], labels: list[str], *, split_apart: bool) -> Iterator[Planned]:
+def _from_folder(root: str, groups: list[FileGroup], labels: list[str], *, split_apart: bool) -> Iterator[Planned]:
     classes = {label: b"%d" % number for number, label in enumerate(labels)}
     if split_apart and any(not group.split for group in groups):
         raise UsageError("the folder has no splits.", shard=root, hint="{split} needs <split>/<label>/<file>; see --layout.")

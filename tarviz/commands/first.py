@@ -30,7 +30,7 @@ PICTURES = "img;image;ppm;pgm;pbm;jpeg;jpg;png"
 
 
 @dataclass
-class Found(verb_base.Result):
+class FirstRecord(verb_base.Result):
     """The record found, its field's name and payload; `key` is None when no record was."""
 
     key: str | None = None
@@ -73,7 +73,7 @@ def first(
     field: str = PICTURES,
     files: str | None = None,
     **reading: Unpack[CutKeywords],
-) -> Found:
+) -> FirstRecord:
     """The first record that has the field and that `where` chooses; `select` is a condition too, in which a record may be called `_` as
     in tarproc's tools (`_["cls"] == 3`).
 
@@ -90,7 +90,7 @@ def first(
     if output is not None:
         Inputs(targets).refuse(fspath(output))
     options = _asked(targets, options)
-    found = Found(output="-" if output is None else fspath(output))
+    found = FirstRecord(output="-" if output is None else fspath(output))
     with verb_base.silent_warnings(), verb_base.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
         found.report = run.report
         for record in run:

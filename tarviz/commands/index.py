@@ -30,7 +30,7 @@ from tarviz.stores import URLs
 from tarviz.stores.cache_files import is_kept
 
 
-class Indexed(verb_base.Result, Index):
+class IndexReport(verb_base.Result, Index):
     """An index that also says how it went: `str()`, `to_dict()`, `exit_code`; `written` holds the files of `dali` and `wids`."""
 
     written: tuple[str, ...] = ()
@@ -76,7 +76,7 @@ def index(
     address: str | None = None,
     jobs: int | None = None,
     **changes: Unpack[ReadKeywords],
-) -> Indexed:
+) -> IndexReport:
     """The index of shards: records by number and by key. With `dali` it is also written as the text of `wds2idx`.
 
     `dali` is a file for one shard; for several a folder, in which `train-0000.tar` gets `train-0000.idx`. `wids` is the JSON file of
@@ -91,7 +91,7 @@ def index(
             raise UsageError("without the cache there is nowhere to keep what workers index.", hint="Leave out jobs and engine.")
         _build(targets, options, engine, address, jobs)
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
-        made = Indexed(targets, options, cache=cache, progress=lambda done, _: bar.add(done - bar.done))
+        made = IndexReport(targets, options, cache=cache, progress=lambda done, _: bar.add(done - bar.done))
     made.kept = all(is_kept("index", url) for url in targets) if cache else None
     if dali is not None:
         made.written = tuple(_write_dali(made, fspath(dali)))
@@ -108,7 +108,7 @@ def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address
         verb_base.progress(len(missing), "shards") as bar,
         shard_table.shown(len(missing), "index", lambda made: (len(made), None), engine) as table,
     ):
-        job = _Job(replace(options, where="", keys=""))
+        job = _IndexJob(replace(options, where="", keys=""))
         results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=table.heard)
         for stat, made in zip(missing, results, strict=True):
             keep_index(stat, options, made)
@@ -116,7 +116,7 @@ def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address
 
 
 @dataclass(frozen=True)
-class _Job:
+class _IndexJob:
     """Indexes one shard, in a process that may be another."""
 
     options: stream.ReadOptions

@@ -27,7 +27,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, shards, with_changes
 from tarviz.stores import URLs
 from tarviz.tools.field_selection import Form, columns, kept, key_template
-from tarviz.tools.partners import Found, OtherShards, Rows, is_table
+from tarviz.tools.partners import Found, OtherShards, PartnerRows, is_table
 from tarviz.tools.record_faults import settle
 
 How: TypeAlias = Literal["left", "inner"]
@@ -35,7 +35,7 @@ _AT_ONCE = 4 << 20  # bytes that wait to be written
 
 
 @dataclass
-class Joined(Made):
+class JoinReport(Made):
     """The tar written; how many records found a partner, how many are `alone`, and how many of the others no record asked for."""
 
     found: int = 0
@@ -63,7 +63,7 @@ def join(
     match: str = "{key}",
     tmp: str | PathLike[str] | None = None,
     **reading: Unpack[ReadKeywords],
-) -> Joined:
+) -> JoinReport:
     """Writes the records of `a`, each with the fields of its partner in `b` behind its own: a record of that key, or a row of a table.
 
     A table is CSV, TSV, JSON lines or Parquet; its column `on` (`__key__` or `key`) holds keys, or names of files whose key is meant
@@ -80,7 +80,7 @@ def join(
     """
     if how not in ("left", "inner"):
         raise UsageError(f"how={how!r} is not one of left, inner.")
-    options, result = with_changes(ReadOptions(), reading), Joined(how=how)
+    options, result = with_changes(ReadOptions(), reading), JoinReport(how=how)
     targets, others, names = shards(a), shards(b), Names(fspath(output))
     inputs = Inputs([*targets, *others])
     if names.counts:
@@ -90,9 +90,9 @@ def join(
     if on is not None and not is_table(others[0]):
         raise UsageError("on names a column of a table; records have their keys.", shard=others[0])
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-join-", dir=tmp) as folder:
-        partners: OtherShards | Rows
+        partners: OtherShards | PartnerRows
         if is_table(others[0]):
-            partners = Rows(others[0], on, fields, folder, options)
+            partners = PartnerRows(others[0], on, fields, folder, options)
         else:
             partners = OtherShards(others, options, folder, fields, result.report)
         pairs = _Pairs(partners, key_template(match), options, result)
@@ -111,10 +111,10 @@ def join(
 class _Pairs:
     """What is written of records and their partners. `last` is what was looked up last."""
 
-    partners: OtherShards | Rows
+    partners: OtherShards | PartnerRows
     made: Callable[[bytes, str, int], bytes]
     options: ReadOptions
-    result: Joined
+    result: JoinReport
     last: str = ""
 
     def write(self, urls: list[URL], outlet: TarOutput, bar: Any) -> None:

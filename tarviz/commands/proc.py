@@ -36,7 +36,7 @@ from tarviz.tools.text_records import KEY, Mode, tar_of
 _AHEAD = 4  # records waiting for each worker
 
 
-class Done(NamedTuple):
+class RecordResult(NamedTuple):
     """A record and what came of it."""
 
     batch: Batch
@@ -148,16 +148,18 @@ def proc(
     return Processed([Tar(fspath(output), outlet.records, outlet.bytes)], report, writer.others)
 
 
-def _results(batches: Iterator[Batch], work: Work, workers: int, ordered: bool, kill: Callable[[], None]) -> Generator[Done, None, None]:
+def _results(
+    batches: Iterator[Batch], work: Work, workers: int, ordered: bool, kill: Callable[[], None]
+) -> Generator[RecordResult, None, None]:
     """Each record with its future, done: in order, or as they come."""
-    waiting: deque[Done] = deque()
-    ready: queue.SimpleQueue[Done] = queue.SimpleQueue()
+    waiting: deque[RecordResult] = deque()
+    ready: queue.SimpleQueue[RecordResult] = queue.SimpleQueue()
     pool = ThreadPoolExecutor(workers, thread_name_prefix="proc")
     running = 0
     try:
         for batch in batches:
             for record in range(len(batch)):
-                done = Done(batch, record, pool.submit(work, batch, record))
+                done = RecordResult(batch, record, pool.submit(work, batch, record))
                 running += 1
                 if ordered:
                     waiting.append(done)
@@ -176,7 +178,7 @@ def _results(batches: Iterator[Batch], work: Work, workers: int, ordered: bool, 
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _next(waiting: deque[Done], ready: queue.SimpleQueue[Done], ordered: bool) -> Done:
+def _next(waiting: deque[RecordResult], ready: queue.SimpleQueue[RecordResult], ordered: bool) -> RecordResult:
     if not ordered:
         return ready.get()
     done = waiting.popleft()
@@ -192,7 +194,7 @@ class _Writer:
         self.form = field_selection.Form(report=report)
         self.others: Counter[str] = Counter()
 
-    def put(self, outlet: TarOutput, done: Done) -> None:
+    def put(self, outlet: TarOutput, done: RecordResult) -> None:
         record = done.record
         try:
             came = done.future.result()

@@ -67,7 +67,7 @@ def sort(
     report = ReadReport()
     if shuffle and (by not in _KEY or to != "text" or reverse):
         raise UsageError("a shuffle has no other order: leave out by, to and reverse.")
-    ranks = None if by in _KEY and to == "text" else _Ranks(by, to, options.on_error == "skip", report)
+    ranks = None if by in _KEY and to == "text" else _SortValues(by, to, options.on_error == "skip", report)
     targets = opened(urls, files)
     options = resolved(targets, options)
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
@@ -99,7 +99,7 @@ def _read(
     url: URL,
     spool: str,
     table: sort_table.SortTable,
-    ranks: _Ranks | None,
+    ranks: _SortValues | None,
     options: ReadOptions,
     report: ReadReport,
     seen: Callable[[float], None],
@@ -139,7 +139,7 @@ def _read(
             report.add(replace(fault, shard=url), skipped=True)
 
 
-class _Ranks:
+class _SortValues:
     """What records are sorted by, collected batch by batch."""
 
     def __init__(self, by: str, to: SortAs, skip: bool, report: ReadReport) -> None:

@@ -117,7 +117,12 @@ def tsv(
 
 
 def _rows(
-    batch: Batch, chosen: Sequence[field_selection.Pick], writer: table_formats.Writer, skip: bool, result: Tabulated, lacking: set[str]
+    batch: Batch,
+    chosen: Sequence[field_selection.Pick],
+    writer: table_formats.TableWriter,
+    skip: bool,
+    result: Tabulated,
+    lacking: set[str],
 ) -> Iterator[bytes]:
     """The rows of a batch; `lacking` loses the fields that one of its records has."""
     block = batch.block
@@ -139,7 +144,7 @@ def _payload(batch: Batch, row: int | None) -> bytes | None:
     return None if row is None else bytes(batch.payload(row))
 
 
-def _writer(format: Format, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> table_formats.Writer:
+def _writer(format: Format, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> table_formats.TableWriter:
     if format in ("csv", "csv-safe"):
         return table_formats.Csv(titles, safe=format == "csv-safe")
     if format == "json":

@@ -26,7 +26,7 @@ Failed = Callable[[int, Exception], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class TaskEnd:
     """A task that has ended: its number, which worker did it (`host:process`), its result or what it raised, the bytes it told of."""
 
     number: int
@@ -55,7 +55,7 @@ class EnginePlan:
     count: int | None = None
     spool: str | None = None
     tick: Tick = _still
-    heard: Callable[[Done], None] = _still
+    heard: Callable[[TaskEnd], None] = _still
     address: str | None = None
 
 
@@ -134,7 +134,7 @@ def each(
     *,
     jobs: int | None = None,
     address: str | None = None,
-    heard: Callable[[Done], None] = _still,
+    heard: Callable[[TaskEnd], None] = _still,
 ) -> Generator[Any, None, None]:
     """The result of each task, in order, `jobs` at a time; what one fails with is raised when all are done (see `Errors`)."""
     errors = Errors()

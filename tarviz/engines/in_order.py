@@ -8,14 +8,14 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from tarviz.engines import Done, Failed
+from tarviz.engines import Failed, TaskEnd
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class TaskFile:
     """A task that ended, and its file while it is used. Where its worker was `lost`, `done` is what is said after the last try."""
 
-    done: Done
+    done: TaskEnd
     file: AbstractContextManager[IO[bytes] | None] = field(default_factory=nullcontext)
     lost: bool = False
 
@@ -25,7 +25,7 @@ class InOrder:
 
     tries: int  # how often a task is begun whose worker is lost
     lost = 0  # tasks that were begun again
-    heard: Callable[[Done], None]
+    heard: Callable[[TaskEnd], None]
 
     def _room(self, finished: int) -> bool:
         """Whether one more task may be begun, beside the results of `finished` ones that wait to be taken."""
@@ -34,7 +34,7 @@ class InOrder:
     def _begin(self, number: int, task: Any) -> None:
         raise NotImplementedError
 
-    def _ended(self) -> Iterator[Ended]:
+    def _ended(self) -> Iterator[TaskFile]:
         """Tasks that ended, when there is something to be heard of those under way."""
         raise NotImplementedError
 
@@ -42,7 +42,7 @@ class InOrder:
         """Result and file of each task, in order: see `engines.Engine`."""
         waiting = deque(enumerate(tasks))
         tries = [0] * len(tasks)
-        ended: dict[int, Ended] = {}
+        ended: dict[int, TaskFile] = {}
         for due in range(len(tasks)):
             while due not in ended:
                 bad = [number for number, each in ended.items() if not each.done.good] if failed is None else []

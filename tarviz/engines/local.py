@@ -9,7 +9,7 @@ from collections.abc import Generator, Sequence
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Done, Engine, EnginePlan, Failed, Job
+from tarviz.engines import Engine, EnginePlan, Failed, Job, TaskEnd
 from tarviz.engines.process_pool import Workers, can_run
 from tarviz.model.errors import UsageError
 
@@ -44,12 +44,12 @@ class Here:
             try:
                 value = self._job(task, file, tick)
             except Exception as error:  # a runner: who asked decides
-                self._plan.heard(Done(number, self._name, False, error, told))
+                self._plan.heard(TaskEnd(number, self._name, False, error, told))
                 if failed is None:
                     raise
                 value = failed(number, error)
             else:
-                self._plan.heard(Done(number, self._name, True, value, told))
+                self._plan.heard(TaskEnd(number, self._name, True, value, told))
             try:
                 yield value, file
             finally:

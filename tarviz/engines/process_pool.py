@@ -29,8 +29,8 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
-from tarviz.engines import Done, Job, Tick
-from tarviz.engines.in_order import Ended, InOrder
+from tarviz.engines import Job, TaskEnd, Tick
+from tarviz.engines.in_order import InOrder, TaskFile
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 
@@ -82,7 +82,7 @@ class Workers(InOrder):
     count: int
     spool: str | None = None
     tick: Tick = lambda size: None
-    heard: Callable[[Done], None] = lambda done: None
+    heard: Callable[[TaskEnd], None] = lambda done: None
     _workers: list[_WorkerProcess] = field(default_factory=list)
     _orphans: list[IO[bytes]] = field(default_factory=list)  # files of workers that died
     _payload: bytes = b""
@@ -153,23 +153,23 @@ class Workers(InOrder):
         with suppress(BrokenPipeError):
             worker.to.send_bytes(pickle.dumps((task, worker.spool)))
 
-    def _ended(self) -> Iterator[Ended]:
+    def _ended(self) -> Iterator[TaskFile]:
         ready = wait([worker.back for worker in self._workers if worker.task is not None])
         for worker in [each for each in self._workers if each.back in ready]:
             message, number = _received(worker.back), worker.task
             assert number is not None
             if message is None:
                 error = _killed(self._lost(worker))
-                yield Ended(Done(number, worker.name, False, error, worker.told), lost=True)
+                yield TaskFile(TaskEnd(number, worker.name, False, error, worker.told), lost=True)
             elif message[0] == "tick":
                 worker.told += message[1]
                 self.tick(message[1])
             else:
                 worker.task = None
-                done = Done(number, worker.name, message[0] == "done", message[1], worker.told)
+                done = TaskEnd(number, worker.name, message[0] == "done", message[1], worker.told)
                 if worker.spool is not None and not done.good:
                     worker.free.append(worker.spool)
-                yield Ended(done) if worker.spool is None else Ended(done, worker.lent(worker.spool))
+                yield TaskFile(done) if worker.spool is None else TaskFile(done, worker.lent(worker.spool))
 
     def _lost(self, worker: _WorkerProcess) -> int:
         """Give up a worker that died: its exit status. Results in its files may still be wanted."""

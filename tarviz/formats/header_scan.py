@@ -29,7 +29,7 @@ _NAME = 13  # words that hold the name, the last of them half
 Words = NDArray[Any]  # uint64 [headers] or [words, headers]
 
 
-class Headers(NamedTuple):
+class HeaderColumns(NamedTuple):
     """Candidate headers of a buffer as columns; `plain` says which of them need no careful reading."""
 
     at: NDArray[np.int64]  # 512-byte block number in the buffer
@@ -71,7 +71,7 @@ def followed(data: memoryview, first: int) -> NDArray[np.int64]:
     return np.array(found, np.int64) // BLOCK
 
 
-def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None, place: NDArray[np.int64] | None = None) -> Headers:
+def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None, place: NDArray[np.int64] | None = None) -> HeaderColumns:
     """Every block of `raw` (uint8 [blocks, 512]) that carries the ustar magic (or those of `at`), judged as a column.
 
     `place`: the numbers of these blocks, where `raw` does not hold all that lie between them.
@@ -129,7 +129,7 @@ def headers(raw: NDArray[np.uint8], at: NDArray[np.int64] | None = None, place: 
     breaks = np.ones(len(at), np.bool_)
     if len(at):
         breaks[:-1] = ~plain[:-1] | (follow[:-1] != at[1:])
-    return Headers(at, size, follow, plain, pax, letters[:, :wide], ascii, np.flatnonzero(breaks))
+    return HeaderColumns(at, size, follow, plain, pax, letters[:, :wide], ascii, np.flatnonzero(breaks))
 
 
 def _octal(word: Words) -> NDArray[np.int64]:

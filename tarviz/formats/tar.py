@@ -123,7 +123,7 @@ class Scanner:
         `Members.data + size` with what it has.
         """
         rows = GatheredMembers()
-        table: header_scan.Headers | None = None
+        table: header_scan.HeaderColumns | None = None
         while isinstance(self.state, Headers):
             position = self.at - base
             left = len(data) - position
@@ -148,7 +148,7 @@ class Scanner:
         self.found += len(members)
         return members
 
-    def _table(self, data: memoryview, position: int, *, followed: bool) -> header_scan.Headers:
+    def _table(self, data: memoryview, position: int, *, followed: bool) -> header_scan.HeaderColumns:
         """The headers of a buffer: found by following them where payloads are large, by looking at every block else."""
         blocks = len(data) // BLOCK
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
@@ -156,7 +156,7 @@ class Scanner:
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
-    def _run(self, table: header_scan.Headers, data: memoryview, base: int, rows: GatheredMembers) -> bool:
+    def _run(self, table: header_scan.HeaderColumns, data: memoryview, base: int, rows: GatheredMembers) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
         block = (self.at - base) // BLOCK
         first = int(np.searchsorted(table.at, block))
@@ -197,7 +197,7 @@ class Scanner:
         self.found += len(members)
         return members
 
-    def _harmless(self, table: header_scan.Headers, data: memoryview, first: int, stop: int) -> int:
+    def _harmless(self, table: header_scan.HeaderColumns, data: memoryview, first: int, stop: int) -> int:
         """Cut the run before the first PAX header that needs care, or that has no member after it in the run."""
         for row in (np.flatnonzero(table.pax[first:stop]) + first).tolist():
             body = (int(table.at[row]) + 1) * BLOCK
@@ -206,7 +206,7 @@ class Scanner:
                 return int(row)
         return stop
 
-    def _names_encoded(self, names: NDArray[np.uint8], table: header_scan.Headers, first: int, base: int) -> None:
+    def _names_encoded(self, names: NDArray[np.uint8], table: header_scan.HeaderColumns, first: int, base: int) -> None:
         run = slice(first, first + len(names))
         for row in np.flatnonzero(~(table.ascii[run] | table.pax[run])).tolist():  # a PAX header's own name names nothing
             name = names[row].tobytes().rstrip(b"\0")

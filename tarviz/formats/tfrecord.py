@@ -94,7 +94,7 @@ def _headers(size: NDArray[np.int64]) -> NDArray[np.uint8]:
 
 
 @dataclass(slots=True, eq=False)
-class Frames:
+class RecordFrames:
     """Records to be framed: `size` in bytes of each, frame included. They are framed when the buffers are taken."""
 
     size: NDArray[np.int64]
@@ -118,7 +118,7 @@ class Frames:
         return [*buffers, edges[-1]]
 
 
-def frame(records: Examples | Sequence[bytes]) -> Frames:
+def frame(records: Examples | Sequence[bytes]) -> RecordFrames:
     """Length and CRCs around each record. Long payloads are pointed at, not copied.
 
     >>> frame([b"abc"]).buffers()[0].hex()
@@ -126,7 +126,7 @@ def frame(records: Examples | Sequence[bytes]) -> Frames:
     """
     whole = records.whole if isinstance(records, Examples) else records
     size = records.size if isinstance(records, Examples) else np.fromiter(map(len, records), np.int64, len(records))
-    return Frames(size + FRAME, whole, records.pieces if isinstance(records, Examples) else ())
+    return RecordFrames(size + FRAME, whole, records.pieces if isinstance(records, Examples) else ())
 
 
 def together(records: Iterable[bytes]) -> Iterator[list[bytes]]:

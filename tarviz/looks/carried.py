@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tarviz.looks import runs, shapes, voc, yolo
 from tarviz.looks.clipping import Point, area, clipped, hull
-from tarviz.looks.shapes import Frame, Items, Rows
+from tarviz.looks.shapes import BoxRows, Frame, Items
 from tarviz.model.errors import DataError
 
 _BESIDE = frozenset(
@@ -79,7 +79,7 @@ class Carrier:
                 hint="Known are COCO, YOLO, VOC, LabelMe and lists of boxes; a Func can bring others into one of these.",
             )
         for site in found:
-            if isinstance(site, Rows):
+            if isinstance(site, BoxRows):
                 self._rows(site)
             else:
                 self._items(site)
@@ -165,7 +165,7 @@ class Carrier:
             )
         return form, share
 
-    def _rows(self, site: Rows) -> None:
+    def _rows(self, site: BoxRows) -> None:
         if not all(map(shapes.four, site.rows)):
             raise DataError("not every box has four numbers; those that have none cannot be carried along.")
         form, share = self._form_of(site.rows, site.guess)

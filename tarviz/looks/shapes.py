@@ -94,7 +94,7 @@ def _flat(value: Any, frame: Frame) -> list[Shape]:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class BoxRows:
     """A place where boxes are: `rows` of numbers, names and scores beside them in lists of `holder`; `guess` is the form by name."""
 
     rows: list[Any]
@@ -110,7 +110,7 @@ class Items:
     alone: bool = False
 
 
-def sites(value: Any, frame: Frame) -> Iterator[tuple[Rows | Items, list[Shape]]]:
+def sites(value: Any, frame: Frame) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
     """The places in a JSON value where shapes are, each with its first `MOST` shapes; places that hold none are passed over."""
     yield from _found(value, frame, _category_names(value), 0)
 
@@ -203,12 +203,12 @@ def _category_names(value: Any) -> dict[Any, str]:
     return {}
 
 
-def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> Iterator[tuple[Rows | Items, list[Shape]]]:
+def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
     if depth > 4:
         return
     if isinstance(value, list) and value:
         if any(value) and all(row is None or (four(row) and len(row) in (4, 5, 6)) for row in value):
-            yield from _holding(Rows(value, {}, "xyxy"), frame, names)
+            yield from _holding(BoxRows(value, {}, "xyxy"), frame, names)
         elif all(isinstance(one, Mapping) for one in value):
             yield from _holding(Items(value), frame, names)
     if not isinstance(value, Mapping):
@@ -216,7 +216,7 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
     for word in _BOXES:
         rows = value.get(word)
         if isinstance(rows, list) and any(map(four, rows)):
-            yield from _holding(Rows(rows, value, "xywh" if word in ("bbox", "xywh") else "xyxy"), frame, names)
+            yield from _holding(BoxRows(rows, value, "xywh" if word in ("bbox", "xywh") else "xyxy"), frame, names)
             return
     for word in ("annotation", *_LISTS):
         if found := _below(value.get(word), word, frame, names, depth):
@@ -226,22 +226,22 @@ def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> It
         yield from _holding(Items([value], True), frame, names)
 
 
-def _below(inner: Any, word: str, frame: Frame, names: Mapping[Any, str], depth: int) -> list[tuple[Rows | Items, list[Shape]]]:
+def _below(inner: Any, word: str, frame: Frame, names: Mapping[Any, str], depth: int) -> list[tuple[BoxRows | Items, list[Shape]]]:
     """What a list or object behind `word` holds. VOC's `object` is one annotation where there is only one."""
     if word == "object" and isinstance(inner, Mapping):
         return list(_holding(Items([inner], True), frame, names))
     return list(_found(inner, frame, names, depth + 1)) if isinstance(inner, list | Mapping) else []
 
 
-def _holding(site: Rows | Items, frame: Frame, names: Mapping[Any, str]) -> Iterator[tuple[Rows | Items, list[Shape]]]:
+def _holding(site: BoxRows | Items, frame: Frame, names: Mapping[Any, str]) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
     """The place with its shapes, where it holds any."""
-    made = _side_by_side(site, frame, names) if isinstance(site, Rows) else _annotations(site.items, frame, names)
+    made = _side_by_side(site, frame, names) if isinstance(site, BoxRows) else _annotations(site.items, frame, names)
     shapes = list(itertools.islice(made, frame.most))
     if shapes:
         yield site, shapes
 
 
-def _side_by_side(site: Rows, frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
+def _side_by_side(site: BoxRows, frame: Frame, names: Mapping[Any, str]) -> Iterator[Shape]:
     rows, holder = site.rows, site.holder
     whole = (holder[key] for key in MANY_NAMES if _as_long(holder.get(key), len(rows)))
     short = (holder[key] for key in ("labels", "label", "category", "category_id") if _as_long(holder.get(key), len(rows) - 1))

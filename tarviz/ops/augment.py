@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
-from tarviz.ops.values.foreign import Scene, augmented
+from tarviz.ops.values.foreign import ForeignScene, augmented
 from tarviz.ops.values.geometric import CarryingOp, size_of
 from tarviz.ops.values.images import check_image, image_of
 
@@ -57,7 +57,7 @@ class Augment(CarryingOp):
         return f"seed {_seed(draw)}"
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        return augmented(self.f, Scene(image_of(self, value), np.empty((0, 2))), _seed(draw)).image
+        return augmented(self.f, ForeignScene(image_of(self, value), np.empty((0, 2))), _seed(draw)).image
 
     def infer(self, feature: Feature) -> Feature:
         check_image(self, feature)
@@ -66,7 +66,7 @@ class Augment(CarryingOp):
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         ext = self.field(record)
         image = image_of(self, record[ext])
-        asked = _Asked(size_of(image))
+        asked = _PointProbe(size_of(image))
         masks: list[NDArray[Any]] = []
 
         def ask(mask: NDArray[Any]) -> NDArray[Any]:
@@ -75,7 +75,7 @@ class Augment(CarryingOp):
 
         self.carried(record, asked, ask)
         points = np.concatenate(asked.places) if asked.places else np.empty((0, 2))
-        made = augmented(self.f, Scene(image, points, tuple(masks)), _seed(draw))
+        made = augmented(self.f, ForeignScene(image, points, tuple(masks)), _seed(draw))
         answers = iter(made.masks)
         answered = _Answered(asked.before, size_of(made.image), made.points)
         return {**record, ext: made.image, **self.carried(record, answered, lambda mask: next(answers))}
@@ -85,7 +85,7 @@ def _seed(draw: Draw | None) -> int:
     return 0 if draw is None else int(float(draw[0]) * 2**32)
 
 
-class _Asked:
+class _PointProbe:
     """Notes which points would be moved, and moves none."""
 
     def __init__(self, size: tuple[int, int]) -> None:

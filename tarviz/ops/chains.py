@@ -21,7 +21,7 @@ from tarviz.ops.chain_text import Call, parse_calls, pointed
 from tarviz.ops.random_draws import draws
 
 if TYPE_CHECKING:
-    from tarviz.ops.joints import Joined
+    from tarviz.ops.joints import JointPlace
 
 Chainable: TypeAlias = Union[str, Op, "Chain", Iterable[Union[str, Op, "Chain"]], None]
 
@@ -36,7 +36,7 @@ class Chain(Sequence[Op]):
     """
 
     ops: tuple[Op, ...]
-    _joints: Mapping[int, Joined] | None = field(init=False, repr=False, compare=False)
+    _joints: Mapping[int, JointPlace] | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *ops: Op) -> None:
         for op in ops:
@@ -159,7 +159,7 @@ class Chain(Sequence[Op]):
         """The fields whose values `run` can write into `room`."""
         return frozenset().union(*(joined.names for joined in self._joined().values() if joined.last))
 
-    def _joined(self) -> Mapping[int, Joined]:
+    def _joined(self) -> Mapping[int, JointPlace]:
         """Where ops are done together; found when the chain runs first, since the ops' libraries are loaded for it."""
         if self._joints is None:
             from tarviz.ops.joints import joints

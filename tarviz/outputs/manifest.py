@@ -38,7 +38,7 @@ class Written:
 
 
 @dataclass(slots=True)
-class Part:
+class SourcePart:
     """The records of one source that an output holds: numbers `first` up to `stop` of the shard."""
 
     source: dict[str, Any]

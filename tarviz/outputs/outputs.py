@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.formats.tfrecord import Frames
+from tarviz.formats.tfrecord import RecordFrames
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Buffer
 from tarviz.outputs.inputs import Inputs
-from tarviz.outputs.manifest import Part, Written
+from tarviz.outputs.manifest import SourcePart, Written
 from tarviz.outputs.names import Exists, Names
 from tarviz.outputs.output import Output
 from tarviz.outputs.packing import Packing
@@ -34,7 +34,7 @@ class Run(Protocol):
 class _FramedRecords:
     """Records that are framed by the thread that writes them."""
 
-    run: Frames
+    run: RecordFrames
     first: int
     last: int
     size: int
@@ -68,7 +68,7 @@ class Outputs(Whole):
     inputs: Inputs | None = None
     _output: Output | None = None
     _room: int = 0  # bytes left in the output that is open
-    _parts: list[Part] = field(default_factory=list)
+    _parts: list[SourcePart] = field(default_factory=list)
     _source: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -95,7 +95,9 @@ class Outputs(Whole):
                 continue
             output = self._open()
             size = int(ends[last - 1]) - base
-            output.write([_FramedRecords(run, first, last, size)] if isinstance(run, Frames) else run.buffers(first, last), last - first)
+            output.write(
+                [_FramedRecords(run, first, last, size)] if isinstance(run, RecordFrames) else run.buffers(first, last), last - first
+            )
             self._room -= size
             if self._source is not None and numbers is not None:
                 self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
@@ -132,7 +134,7 @@ class Outputs(Whole):
         if self._parts and self._parts[-1].source is self._source:
             self._parts[-1].stop = stop
         else:
-            self._parts.append(Part(self._source, first, stop))
+            self._parts.append(SourcePart(self._source, first, stop))
 
     def _close(self, *, full: bool = False) -> None:
         output = self._output
@@ -140,7 +142,7 @@ class Outputs(Whole):
             return
         manifest = None
         if self.manifest is not None:
-            parts = self._parts or ([Part(self._source, 0, 0)] if self._source is not None else [])
+            parts = self._parts or ([SourcePart(self._source, 0, 0)] if self._source is not None else [])
             manifest = {**self.manifest, "full": full, "sources": [part.to_dict() for part in parts]}
         self.done.append(output.commit(manifest))
         self._output = None

@@ -18,7 +18,7 @@ from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.batch_memory import LEAST, BatchMemory, BatchRows
 from tarviz.runners.elsewhere import elsewhere, owned
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
-from tarviz.runners.shares import Reader, world_of
+from tarviz.runners.shares import ShareReader, world_of
 from tarviz.runners.stage_timer import StageTimer
 from tarviz.runners.walk import Walk
 
@@ -73,7 +73,7 @@ class Eager(Walk, Iterable[Any]):
         self.epoch = epoch
         self.report = ReadReport()
         self._memory = BatchMemory()
-        self._reader = Reader(*world_of(rank, world_size))
+        self._reader = ShareReader(*world_of(rank, world_size))
         self._even = even
         self._reshare = reshare
         self._pinned = False

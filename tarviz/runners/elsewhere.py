@@ -27,7 +27,7 @@ from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece, trusted
 from tarviz.stores import Stat
 
-Worked: TypeAlias = "Callable[[Pipeline, Piece, int, ReadReport, bool], Generator[list[Row], None, None]]"
+Worked: TypeAlias = "Callable[[Pipeline, Piece, int, ReadReport, bool], Generator[list[MadeRow], None, None]]"
 
 PART = 4 << 20  # bytes of values that are given back together: each time costs an engine some milliseconds
 MOST = 2048  # records that are
@@ -37,7 +37,7 @@ _BIG = 16 << 20  # bytes of a shard from which on it is indexed here, to be cut
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MadeRow:
     """What was made of a record: the value, or the error in its place; and the number of the record after it in its shard."""
 
     key: str
@@ -46,11 +46,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PiecePart:
     """Rows of piece `at`, what reading met since the part before, and which version of the shard is read."""
 
     at: int
-    rows: list[Row]
+    rows: list[MadeRow]
     report: ReadReport
     opened: Stat | None
 
@@ -64,14 +64,14 @@ class _Task:
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
+class _PassJob:
     """What a worker does with a task. `stops`: an error of a record ends it, as nothing after it is wanted."""
 
     pipeline: Pipeline
     stops: bool
     work: Worked
 
-    def __call__(self, task: _Task) -> Iterator[Part]:
+    def __call__(self, task: _Task) -> Iterator[PiecePart]:
         report = ReadReport()
         if task.piece.start:
             trusted(task.piece.url, self.pipeline.options)  # an index, kept on that machine: a part of a shard is found by it
@@ -79,7 +79,7 @@ class _Job:
             for rows in found:
                 if not task.last:
                     report.shards = 0  # one that is cut counts once
-                yield Part(task.at, rows, report.taken(), report.opened)
+                yield PiecePart(task.at, rows, report.taken(), report.opened)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +101,8 @@ class Elsewhere:
     def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The engine at work for this pipeline."""
         plan = engines.EnginePlan(self.count, address=self.address)
-        with engines.stream(self.engine, _Job(pipeline, stops, work), plan) as streams:
-            yield Workers(self, pipeline, streams)
+        with engines.stream(self.engine, _PassJob(pipeline, stops, work), plan) as streams:
+            yield PassWorkers(self, pipeline, streams)
 
 
 class RowSource(Protocol):
@@ -110,7 +110,7 @@ class RowSource(Protocol):
 
     def rows(
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
-    ) -> Generator[tuple[int, Row], None, None]:
+    ) -> Generator[tuple[int, MadeRow], None, None]:
         """(piece, row) of each record of pieces in a row, from piece `number` on."""
         ...
 
@@ -161,7 +161,7 @@ def obstacle(pipeline: Pipeline) -> UsageError | None:
     return None
 
 
-class Workers:
+class PassWorkers:
     """An engine at work for the passes of one iteration. `lost` counts the tasks that were begun again."""
 
     def __init__(self, place: Elsewhere, pipeline: Pipeline, streams: engines.Streams) -> None:
@@ -176,7 +176,7 @@ class Workers:
 
     def rows(
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
-    ) -> Generator[tuple[int, Row], None, None]:
+    ) -> Generator[tuple[int, MadeRow], None, None]:
         """(piece, row) of each record of pieces in a row, from piece `number` on."""
         with closing(self._streams.run(self._tasks(pieces, epoch, number), ordered=self._place.ordered)) as parts:
             for part in parts:
@@ -209,7 +209,7 @@ class Workers:
         found = usable_index(piece.url, options)
         return None if found is None else piece.length(len(found[0]))
 
-    def _met(self, part: Part, report: ReadReport) -> None:
+    def _met(self, part: PiecePart, report: ReadReport) -> None:
         told = report.counts()
         report.merge(part.report)
         report.opened = part.opened
@@ -221,16 +221,16 @@ class Workers:
             each = max(sum(weight(row.value) for row in part.rows) // len(part.rows), 1)
             self._size = min(max(_TASK // each, _RECORDS[0]), _RECORDS[2])
 
-    def _fitted(self, piece: Piece, row: Row) -> Row:
+    def _fitted(self, piece: Piece, row: MadeRow) -> MadeRow:
         fit = self._place.fit
         if self._place.keeps:
             row = replace(row, value=owned(row.value))
         if fit is None or isinstance(row.value, TarvizError):
             return row
         try:
-            return Row(row.key, row.behind, fit({"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}, row.value))
+            return MadeRow(row.key, row.behind, fit({"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}, row.value))
         except TarvizError as error:
-            return Row(row.key, row.behind, error)
+            return MadeRow(row.key, row.behind, error)
 
 
 def owned(value: Any) -> Any:

@@ -24,7 +24,7 @@ from tarviz.runners.arguments import whole_number
 from tarviz.runners.walk import Walk
 
 
-class Indexed(Sequence[Any]):
+class IndexedValues(Sequence[Any]):
     """What a pipeline yields, by number: `len`, `[k]`, and several at once as `[[9, 2, 5]]`, an array of numbers, or a slice.
 
     Numbers count from 0 over all shards. Several are read in one pass over each shard, neighbours together, and over HTTP and from
@@ -122,4 +122,4 @@ class Indexed(Sequence[Any]):
         return number % len(self)
 
 
-run = Indexed
+run = IndexedValues

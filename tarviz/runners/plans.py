@@ -20,7 +20,7 @@ from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.mixes import Course, Mix
-from tarviz.runners.shares import SEED, Piece, Reader, by_source, check_any, counted, cut, lengths, pieces, quick, shards
+from tarviz.runners.shares import SEED, Piece, ShareReader, by_source, check_any, counted, cut, lengths, pieces, quick, shards
 from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
 from tarviz.stores import Stat
 
@@ -166,7 +166,7 @@ def digest(versions: Sequence[str]) -> str:
     return hashlib.blake2b("\n".join(versions).encode(), digest_size=8).hexdigest()
 
 
-def buffer_seed(seed: int, epoch: int, reader: Reader) -> list[int]:
+def buffer_seed(seed: int, epoch: int, reader: ShareReader) -> list[int]:
     """The seed of a reader's shuffle buffer in an epoch."""
     return [seed & SEED, epoch, *reader.numbers]
 
@@ -194,7 +194,7 @@ class ReaderPlan:
     """What one reader reads in each pass. `rest`: states of readers, of another number, whose work it takes over with others."""
 
     pipeline: Pipeline
-    reader: Reader
+    reader: ShareReader
     shuffle: int = 0
     even: bool = False
     reshare: bool = False
@@ -253,13 +253,13 @@ class ReaderPlan:
             order = shuffled(items, self.shuffle, seed, begun) if self.shuffle > 1 else items
             yield from itertools.islice(order, taken if counts is None else 0, None)
 
-    def _share(self, reader: Reader, epoch: int) -> list[Piece]:
+    def _share(self, reader: ShareReader, epoch: int) -> list[Piece]:
         return pieces(self.pipeline, reader, even=self.even, reshare=self.reshare, epoch=epoch)
 
     def check_any(self, epoch: int) -> None:
         """`UsageError` where a pass has no record because all shards of this rank, of several, are empty."""
         if self.reader.world > 1:
-            check_any(self.pipeline, self.reader, self._share(Reader(self.reader.rank, self.reader.world), epoch))
+            check_any(self.pipeline, self.reader, self._share(ShareReader(self.reader.rank, self.reader.world), epoch))
 
     def length(self, epochs: range, *, build: bool = True) -> int | None:
         """How many records whole passes have, where indexes tell: those in the cache, or (`build`) made now of plain local shards that are
@@ -387,7 +387,7 @@ def _latest(state: Mapping[str, Any]) -> int:
 
 def plan_of(pipeline: Pipeline, state: Mapping[str, Any], worker: int) -> ReaderPlan:
     """The plan that worker `worker` had when the state was saved."""
-    reader = Reader(state["rank"], state["world"], worker, state["workers"])
+    reader = ShareReader(state["rank"], state["world"], worker, state["workers"])
     return ReaderPlan(pipeline, reader, state["shuffle"], state["even"], state.get("reshare", False), tuple(state.get("rest", ())))
 
 

@@ -21,7 +21,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import Row, sendable
+from tarviz.runners.elsewhere import MadeRow, sendable
 from tarviz.runners.shares import Piece, shards, tasks
 from tarviz.runners.walk import work
 from tarviz.selection import SelectAll
@@ -175,7 +175,7 @@ def _joined(tables: list[pa.Table]) -> list[pa.Table]:
         return tables
 
 
-def _values(rows: list[Row], report: ReadReport, *, skip: bool) -> Iterator[Mapping[str, Any]]:
+def _values(rows: list[MadeRow], report: ReadReport, *, skip: bool) -> Iterator[Mapping[str, Any]]:
     for row in rows:
         if not isinstance(row.value, TarvizError):
             yield row.value

@@ -116,7 +116,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ShareReader:
     """One of those that share the shards: worker `worker` of `workers` in rank `rank` of `world`."""
 
     rank: int = 0
@@ -180,7 +180,7 @@ def world_of(rank: int | None, world_size: int | None) -> tuple[int, int]:
     return rank, world_size
 
 
-def pieces(pipeline: Pipeline, reader: Reader, *, even: bool = False, reshare: bool = False, epoch: int = 0) -> list[Piece]:
+def pieces(pipeline: Pipeline, reader: ShareReader, *, even: bool = False, reshare: bool = False, epoch: int = 0) -> list[Piece]:
     """What a reader reads in one pass, in shard order.
 
     Ranks first: each takes every `world`-th shard, or, where there are fewer shards than ranks, a range of the records. Then its workers
@@ -198,7 +198,7 @@ def by_source(whole: Iterable[Piece]) -> list[list[Piece]]:
     return [list(part) for _, part in itertools.groupby(whole, key=lambda piece: piece.source)]
 
 
-def _dealt(whole: list[Piece], options: ReadOptions, reader: Reader, even: bool, epoch: int, seed: list[int] | None) -> list[Piece]:
+def _dealt(whole: list[Piece], options: ReadOptions, reader: ShareReader, even: bool, epoch: int, seed: list[int] | None) -> list[Piece]:
     begin, place = 0.0, {piece.url: at for at, piece in enumerate(whole)}
     if seed:
         random = np.random.default_rng(seed)
@@ -309,7 +309,7 @@ def quick(whole: Sequence[Piece]) -> bool:
     return sum(stores.of(piece.url).stat(piece.url).size or _QUICK for piece in whole) <= _QUICK
 
 
-def check_any(pipeline: Pipeline, reader: Reader, own: Sequence[Piece]) -> None:
+def check_any(pipeline: Pipeline, reader: ShareReader, own: Sequence[Piece]) -> None:
     """`UsageError` where a rank, of several, turned out to have shards, its `own`, without a record."""
     counts = lengths(own, pipeline.options)
     if (counts is None and reader.workers == 1) or (counts is not None and not sum(counts)):
@@ -332,7 +332,7 @@ def _counted(whole: list[Piece], options: ReadOptions) -> list[int]:
     return counts
 
 
-def _ranges(whole: list[Piece], options: ReadOptions, reader: Reader, begin: float) -> list[Piece]:
+def _ranges(whole: list[Piece], options: ReadOptions, reader: ShareReader, begin: float) -> list[Piece]:
     """A rank's range of the records, where there are fewer shards than ranks; that of the first begins at this part of all of them."""
     counts = lengths(whole, options)
     what = f"{plural(len(whole), 'shard')} cannot be shared out among {reader.world} ranks"
@@ -352,7 +352,7 @@ def _without(served: int, world: int) -> str:
     return f"rank {served} is" if world - served == 1 else f"ranks {served} to {world - 1} are"
 
 
-def _even(whole: list[Piece], counts: list[int], reader: Reader, epoch: int, begin: float) -> list[Piece]:
+def _even(whole: list[Piece], counts: list[int], reader: ShareReader, epoch: int, begin: float) -> list[Piece]:
     total = sum(counts)
     each, spare = divmod(total, reader.world)
     if not each:

@@ -20,7 +20,7 @@ from tarviz.read.picked import picked
 from tarviz.read.read_ahead import taken
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchRows, Offers
-from tarviz.runners.elsewhere import MOST, PART, Elsewhere, Row, RowSource, weight
+from tarviz.runners.elsewhere import MOST, PART, Elsewhere, MadeRow, RowSource, weight
 from tarviz.runners.plans import Position, ReaderPlan, Trail
 from tarviz.runners.shares import TURN, Piece, trusted
 from tarviz.runners.stage_timer import DRAW, PICK, StageTimer
@@ -201,7 +201,7 @@ class Walk:
         return results
 
 
-def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops: bool) -> Generator[list[Row], None, None]:
+def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops: bool) -> Generator[list[MadeRow], None, None]:
     """What a worker elsewhere makes of a piece: rows of about `PART` bytes together, the first alone, at last none."""
     walk, sizes = Walk(pipeline), [1]
     walk.stops = stops
@@ -209,7 +209,7 @@ def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops
         for chunk in _chunks(items, lambda: sizes[0]):
             keys = [record["__key__"] for _, _, (record, _) in chunk]
             values = walk.worked([item for _, _, item in chunk], epoch)
-            rows = [Row(key, behind, value) for key, (_, behind, _), value in zip(keys, chunk, values, strict=False)]
+            rows = [MadeRow(key, behind, value) for key, (_, behind, _), value in zip(keys, chunk, values, strict=False)]
             yield rows
             if stops and isinstance(rows[-1].value, TarvizError):
                 return
@@ -217,7 +217,7 @@ def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops
     yield []
 
 
-def _received(rows: Generator[tuple[int, Row], None, None]) -> Generator[Placed, None, None]:
+def _received(rows: Generator[tuple[int, MadeRow], None, None]) -> Generator[Placed, None, None]:
     with closing(rows):
         for at, row in rows:
             yield at, row.behind, row.value

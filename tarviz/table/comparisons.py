@@ -40,7 +40,7 @@ _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_nu
 _DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
 
 
-class Number(NamedTuple):
+class NumberPair(NamedTuple):
     """A number twice: as HUGEINT where it is whole (null where it is not; None where it never is), and as DOUBLE."""
 
     exact: Node | None
@@ -236,12 +236,12 @@ class Rule:
                 return self.places.made("NULL::VARCHAR")
         return self.places.made("CAST(x AS VARCHAR)", x=place.node)
 
-    def number(self, node: Node) -> Number:
+    def number(self, node: Node) -> NumberPair:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
             return self._number_of(place)
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
-            return Number(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
+            return NumberPair(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             branches = _branches(node)
             exact = None
@@ -249,19 +249,19 @@ class Rule:
                 # of the branch that is taken: one that is no whole number is null there, and the DOUBLE counts
                 taken = _as_case(self, node)
                 exact = self._branched(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
-            return Number(exact, self._branched(node, lambda each: self.number(each).real))
+            return NumberPair(exact, self._branched(node, lambda each: self.number(each).real))
         if node.get("class") == "FUNCTION" and (name := function_name(node)) in _ARITHMETIC:
             return self._calculated(name, [self.number(each) for each in _arguments(node)])
         match self.kind(node):
             case "number":
                 value = self.plain(node)
                 if self._whole_result(node):
-                    return Number(value, self.places.made("CAST(x AS DOUBLE)", x=value))
-                return Number(None, self.places.made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=value))
+                    return NumberPair(value, self.places.made("CAST(x AS DOUBLE)", x=value))
+                return NumberPair(None, self.places.made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=value))
             case "null":
-                return Number(self.places.made("NULL::HUGEINT"), self.places.made("NULL::DOUBLE"))
+                return NumberPair(self.places.made("NULL::HUGEINT"), self.places.made("NULL::DOUBLE"))
         text = self.text(node)
-        return Number(self.places.made("whole_in(x)", x=text), self.places.made("real_in(x)", x=text))
+        return NumberPair(self.places.made("whole_in(x)", x=text), self.places.made("real_in(x)", x=text))
 
     def _whole_result(self, node: Node) -> bool:
         if node.get("class") == "CAST":
@@ -271,35 +271,35 @@ class Rule:
             return bool(found) and all(name.lower() in INTEGERS for name in found)
         return False
 
-    def _number_of(self, place: Place) -> Number:
+    def _number_of(self, place: Place) -> NumberPair:
         made, node = self.places.made, place.node
         match place.storage:
             case "integer":
-                return Number(made("CAST(x AS HUGEINT)", x=node), made("CAST(x AS DOUBLE)", x=node))
+                return NumberPair(made("CAST(x AS HUGEINT)", x=node), made("CAST(x AS DOUBLE)", x=node))
             case "real":
-                return Number(made("whole_of(x)", x=node), made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=node))
+                return NumberPair(made("whole_of(x)", x=node), made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=node))
             case "text" | "class" | "json":
                 text = self._text_of(place) if place.storage == "json" else node
-                return Number(made("whole_in(x)", x=text), made("real_in(x)", x=text))
-        return Number(made("NULL::HUGEINT"), made("NULL::DOUBLE"))
+                return NumberPair(made("whole_in(x)", x=text), made("real_in(x)", x=text))
+        return NumberPair(made("NULL::HUGEINT"), made("NULL::DOUBLE"))
 
-    def _calculated(self, name: str, sides: list[Number]) -> Number:
+    def _calculated(self, name: str, sides: list[NumberPair]) -> NumberPair:
         """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
         if name[0].isalpha() and len(sides) != 1:
             written = {"whole": "int", "real_number": "float"}.get(name, name)
             raise UsageError(f"{written}() takes one argument.", code="E_QUERY")
         if name == "real_number":
-            return Number(None, sides[0].real)
+            return NumberPair(None, sides[0].real)
         if name == "whole":
             real = self.places.made("trunc(x)", x=sides[0].real)
             whole = self.places.made("TRY_CAST(x AS HUGEINT)", x=real)
-            return Number(whole if sides[0].exact is None else self.places.made("coalesce(x, y)", x=sides[0].exact, y=whole), real)
+            return NumberPair(whole if sides[0].exact is None else self.places.made("coalesce(x, y)", x=sides[0].exact, y=whole), real)
         form = {1: f"{name}(x)" if name == "abs" else f"{name} x", 2: f"x {name} y"}[len(sides)]
         real = self.places.made({"//": "trunc(x / y)"}.get(name, form), x=sides[0].real, y=sides[-1].real)
         exact = [self.places.made("CAST(x AS HUGEINT)", x=side.exact) for side in sides if side.exact is not None]
         if name == "/" or len(exact) < len(sides):
-            return Number(None, real)
-        return Number(self.places.made(f"TRY({form})", x=exact[0], y=exact[-1]), real)
+            return NumberPair(None, real)
+        return NumberPair(self.places.made(f"TRY({form})", x=exact[0], y=exact[-1]), real)
 
     # the rest
 
@@ -414,14 +414,15 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            if name in BY_ITEM and arguments:
-                arguments[0] = self._items(arguments[0])
-            if name in FILTERS:
-                arguments[1:] = [{**each, "expr": self.truth(each["expr"])} if "expr" in each else each for each in arguments[1:]]
-            made = self._taken(name, arguments)
+            made = self._taken(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
         return self._tried(found) if scalar and name not in _SURE else found
+
+    def _by_item(self, name: str, items: Node, *lambdas: Node) -> list[Node]:
+        """The arguments of a function over a list's items; what a filter asks of an item is a condition."""
+        asked = [{**each, "expr": self.truth(each["expr"])} if name in FILTERS and "expr" in each else each for each in lambdas]
+        return [self._items(items), *asked]
 
     def _taken(self, name: str, arguments: Sequence[Node]) -> list[Node]:
         """Arguments as the function takes them."""
@@ -435,7 +436,7 @@ class Rule:
         made = []
         for at, each in enumerate(arguments):
             taken = {types[min(at, len(types) - 1)] for types in fitting if types}
-            if name in _OURS or name == "hash" or (name in _JOINED and not lists):
+            if name in _OF_TEXT or (name in _JOINED and not lists):
                 taken = {"VARCHAR"}
             elif "VARCHAR" in taken or name in _JOINED:
                 taken |= {"VARCHAR"}
@@ -529,6 +530,7 @@ BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "ar
 """Functions over the items of a list, which take a value of two kinds as the list it may be."""
 _JOINED = frozenset({"concat", "concat_ws", "||"})
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
+_OF_TEXT = _OURS | {"hash"}  # which would take a value as it is stored
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",
 }  # fmt: skip

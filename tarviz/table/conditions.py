@@ -14,7 +14,7 @@ from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import needed
 from tarviz.table.making.scratch import scratch
-from tarviz.table.sql import MAX_LENGTH, Asked, Node
+from tarviz.table.sql import MAX_LENGTH, Node, Question
 
 if TYPE_CHECKING:
     import duckdb
@@ -31,7 +31,7 @@ _FIELDS = ("cls", "json", "txt")  # meant as fields also where no record has the
 _OPERATORS = frozenset({"+", "-", "*", "/", "//", "%", "||", "&", "|", "^", "**"})
 
 
-def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, streamed: bool = False) -> Asked:
+def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part], *, streamed: bool = False) -> Question:
     """A condition, or a search, as the WHERE of `SELECT 1 FROM records`; `finished` makes it SQL once its columns are there.
 
     Names that are no column are in `unknown`. With `streamed`, what needs all records at once is refused.
@@ -40,7 +40,7 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     if len(text) > MAX_LENGTH:
         raise UsageError(f"the condition is longer than {MAX_LENGTH} characters.", hint=HINT, code="E_QUERY")
     tree, source = _read(base, text, possible)
-    asked = Asked(text, tree)
+    asked = Question(text, tree)
     if source is None:
         asked.words = sql.words(text)
     _strings(asked, source or "", possible)
@@ -207,7 +207,7 @@ def _named(text: str, possible: dict[str, Part]) -> str:
     return re.sub(pattern, lambda found: found[1] or f'"{found[2]}"', text)
 
 
-def _strings(asked: Asked, source: str, possible: dict[str, Part]) -> None:
+def _strings(asked: Question, source: str, possible: dict[str, Part]) -> None:
     """Words in double quotes that name no column are texts, as in Python; `"json.id"` is the path."""
     raw = f"{_BEFORE}({source}".encode()
 

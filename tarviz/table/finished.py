@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, function_name, is_read
 from tarviz.table.places import Places
-from tarviz.table.sql import Asked, Node, common_tables, nodes, own_name, parsed, replaced, select_of, written
+from tarviz.table.sql import Node, Question, common_tables, nodes, own_name, parsed, replaced, select_of, written
 
 if TYPE_CHECKING:
     import duckdb
@@ -18,7 +18,7 @@ _TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have 
 
 def finished(
     base: duckdb.DuckDBPyConnection,
-    asked: Asked,
+    asked: Question,
     types: Mapping[str, Any],
     *,
     lenient: bool,

@@ -43,7 +43,7 @@ MAX_LENGTH = 10_000
 
 
 @dataclass
-class Asked:
+class Question:
     """A query or condition that was read: its tree, and what it needs."""
 
     text: str
@@ -96,23 +96,23 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     return str(text)
 
 
-def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
+def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Question:
     """An expression, as the SELECT of one column."""
     enclosed(base, "SELECT ", spelled_out(text))
     return query(base, f"SELECT ({text}\n) FROM records", possible)
 
 
-def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Asked:
+def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Question:
     """A whole SELECT over `records` and `tags`, its columns found among `possible`; it may have the calls of a condition: `size(jpg)`."""
     if len(text) > 20 * MAX_LENGTH:
         raise UsageError("the query is too long.", code="E_QUERY")
     text = text.strip().rstrip(";")
     try:
-        asked = Asked(text, parsed(base, text))
+        asked = Question(text, parsed(base, text))
     except UsageError:
         if (spelled := spelled_out(text)) == text:
             raise
-        asked = Asked(text, parsed(base, spelled))
+        asked = Question(text, parsed(base, spelled))
     object_calls(base, asked.tree)
     own = _relations(asked.tree)
     replaced(asked.tree, lambda node: form(base, node, possible))
@@ -139,7 +139,7 @@ def written_name(name: str, *, path: bool = False) -> str:
     return quoted_name(name)
 
 
-def first_column(asked: Asked) -> str:
+def first_column(asked: Question) -> str:
     """The column, or the path inside one, that comes first in a condition, as it is written there; "" where it names none."""
     there = (node for node in nodes(asked.tree, "COLUMN_REF") if "_of" in node and node["query_location"] != NOWHERE["query_location"])
     named = sorted(there, key=lambda node: int(node["query_location"]))
@@ -209,7 +209,7 @@ def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[s
     return ("n", []) if names == ["index"] else None
 
 
-def resolve(asked: Asked, possible: dict[str, Part], own: set[str]) -> None:
+def resolve(asked: Question, possible: dict[str, Part], own: set[str]) -> None:
     """Columns by the names they have in the table, functions that are called on a column given it as their argument. Names that are
     no column are `unknown`, but for those that the query itself gives."""
     given, read = _given(asked.tree), relations(asked.tree)

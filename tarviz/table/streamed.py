@@ -18,7 +18,7 @@ from tarviz.table.making.chunks import Chunk, chunk_of
 from tarviz.table.making.json_structure import sql_type, typed
 from tarviz.table.making.shard_columns import MadeColumns, columns_of
 from tarviz.table.refusals import in_our_words
-from tarviz.table.sql import Asked, quoted_name
+from tarviz.table.sql import Question, quoted_name
 
 
 class StreamCondition:
@@ -38,11 +38,11 @@ class StreamCondition:
         self._lacking: set[str] | None = None  # names that none of the records so far has
         self._found: set[bytes] = set()
 
-    def _read(self) -> Asked | None:
+    def _read(self) -> Question | None:
         if not self.where.strip():
             return None
         possible = columns.of_fields(list(self._exts))
-        asked: Asked = in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
+        asked: Question = in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
         return asked
 
     def fits(self, block: Block) -> NDArray[np.int64]:

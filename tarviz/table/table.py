@@ -33,7 +33,7 @@ from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
 from tarviz.table.relation import Relation
 from tarviz.table.rows import ChosenRows
-from tarviz.table.sql import Asked
+from tarviz.table.sql import Question
 from tarviz.table.tags import GONE, Tags
 
 if TYPE_CHECKING:
@@ -411,12 +411,12 @@ class Table:
         base.execute(f"CREATE OR REPLACE VIEW records AS SELECT r.*, t.tag FROM _records r LEFT JOIN {joined} t USING (shard, key)")
         return base
 
-    def _missing(self, name: str, asked: Asked | None = None) -> None:
+    def _missing(self, name: str, asked: Question | None = None) -> None:
         """`UsageError` for a name that is no column."""
         if not self._partial:
             raise UsageError(f"there is no column {name}.", hint=self._hinted(name, asked), code="E_QUERY")
 
-    def _hinted(self, name: str, asked: Asked | None = None) -> str:
+    def _hinted(self, name: str, asked: Question | None = None) -> str:
         """What there is instead of a column: of the records, and of what else is asked."""
         if name == "tag":
             return "Write tag:x, tag != 'x', tag in ('x', 'y'), tag like 'x%', tag is null."
@@ -435,7 +435,7 @@ class Table:
             hint = [f"There are {', '.join(self.possible)}."]
         return " ".join([*hint, *(f"Columns of {each}: {', '.join(names)}." for each, names in others.items())])
 
-    def _finished(self, asked: Asked, *, lenient: bool, as_text: bool = False) -> str:
+    def _finished(self, asked: Question, *, lenient: bool, as_text: bool = False) -> str:
         self.make(asked.parts)
         for name in sorted(sql.relations(asked.tree)):
             self.give(name)
@@ -476,7 +476,7 @@ class Table:
     def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
         return self._translated(lambda: answered(work, cursor.interrupt, self.timeout, self._asked.stop))
 
-    def _translated(self, work: Callable[[], Any], asked: Asked | None = None) -> Any:
+    def _translated(self, work: Callable[[], Any], asked: Question | None = None) -> Any:
         import duckdb
 
         try:

@@ -78,7 +78,7 @@ class Fail:
 
 
 @dataclass
-class Call:
+class AisCall:
     """A request, parted."""
 
     method: str
@@ -186,7 +186,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         # Over TLS the SDK tells the proxy how long the body is, and sends it to the target alone.
         told = int(self.headers.get("Content-Length") or 0) if self.headers.get("Connection") != "close" else 0
         name = re.sub("//+", "/", unquote(name, errors="surrogateescape"))
-        call = Call(self.command, kind, unquote(bucket), name, query, self.rfile.read(told))
+        call = AisCall(self.command, kind, unquote(bucket), name, query, self.rfile.read(told))
         try:
             self.answer(call)
         except Problem as problem:
@@ -201,7 +201,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Kind, bucket and name in the path `/v1/KIND/BUCKET/NAME`."""
         return path.split("/", 4)[2:]
 
-    def answer(self, call: Call) -> None:
+    def answer(self, call: AisCall) -> None:
         raise NotImplementedError
 
     def say(self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None, cut: int | None = None) -> None:
@@ -225,7 +225,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Proxy(Handler):
     """Knows buckets and lists them; for objects it names the target."""
 
-    def answer(self, call: Call) -> None:
+    def answer(self, call: AisCall) -> None:
         if call.kind == "objects":
             self.bucket(call.bucket)
             self.redirect(self.cluster.target_of(call.bucket, call.name))
@@ -258,7 +258,7 @@ class Proxy(Handler):
         targets = {f"t{at}": node(f"t{at}", url, "target") for at, url in enumerate(self.cluster.targets, 1)}
         return {"tmap": targets, "pmap": {"proxy": proxy}, "proxy_si": proxy, "version": 1, "uuid": "tarviz"}
 
-    def list(self, call: Call, page_size: int = _PAGE) -> None:
+    def list(self, call: AisCall, page_size: int = _PAGE) -> None:
         """One page of a bucket's objects, as MessagePack."""
         import msgspec
 
@@ -296,7 +296,7 @@ class Target(Handler):
 
     cut: int | None = None
 
-    def answer(self, call: Call) -> None:
+    def answer(self, call: AisCall) -> None:
         if call.kind == "ml":
             self._batch(call)
             return
@@ -310,7 +310,7 @@ class Target(Handler):
             length = {"Content-Length": str(len(found.data))} if found.data else {}  # none for an empty object
             self.say(200, headers={**told, **found.headers, **length})
 
-    def fail(self, call: Call) -> None:
+    def fail(self, call: AisCall) -> None:
         """What goes wrong with an answer to GET, if anything."""
         self.cut = None
         with self.cluster.lock:
@@ -326,7 +326,7 @@ class Target(Handler):
     def failing(self) -> Any:
         return iter(self.cluster.fails)
 
-    def find(self, call: Call) -> Any:
+    def find(self, call: AisCall) -> Any:
         found = self.bucket(call.bucket).get(call.name)
         if found is None:
             raise Problem(404, f'object "ais://{call.bucket}/{call.name}" does not exist', "ErrObjNotFound")
@@ -345,7 +345,7 @@ class Target(Handler):
             raise Problem(416, f"invalid range {asked}: size {size}", "ErrRangeNotSatisfiable", {"Content-Range": f"bytes */{size}"})
         self.say(206, found.data[begin:end], {"Content-Range": f"bytes {begin}-{end - 1}/{size}", **found.headers}, self.cut)
 
-    def _batch(self, call: Call) -> None:
+    def _batch(self, call: AisCall) -> None:
         asked = call.message
         rows = []
         for item in asked.get("in", []):

@@ -24,7 +24,7 @@ _CLUTTER = frozenset((".DS_Store", "Thumbs.db", "desktop.ini"))
 
 
 @dataclass(slots=True)
-class Group:
+class FileGroup:
     """The files of one record: (extension, path below the folder) of each, in order."""
 
     key: str
@@ -33,7 +33,7 @@ class Group:
     files: list[tuple[str, str]] = field(default_factory=list)
 
 
-def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group], list[str], Named]:
+def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[FileGroup], list[str], Named]:
     """The records of a folder, sorted by path, its labels, sorted, and how fields were named (`field_names.named`).
 
     A link to a file counts as that file, a link to a folder is passed over. Files without key or extension are warned of. The labels of
@@ -51,7 +51,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
         key = os.fsdecode(found[0])
         cut.append((key, place[len(key) + 1 :], path))
     made = named(cut, {""} if layout in _BESIDE else None)
-    groups = {key: Group(key, files=fields) for key, fields in made.records.items()}
+    groups = {key: FileGroup(key, files=fields) for key, fields in made.records.items()}
     if layout in _BESIDE:
         for key in [key for key, each in groups.items() if not any(ext.lower() in PICTURES for ext, _ in each.files)]:
             path = groups.pop(key).files[0][1]
@@ -67,7 +67,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[Group]
     return list(groups.values()), labels or sorted({group.label for group in groups.values() if group.label}, key=os.fsencode), made
 
 
-def _without_top(groups: dict[str, Group], root: str, report: ReadReport) -> None:
+def _without_top(groups: dict[str, FileGroup], root: str, report: ReadReport) -> None:
     """Take out files at the top that lack what most others have, a README or `00000_stats.json`, and warn of them."""
     top, below = ([group for key, group in groups.items() if ("/" in key) is deep] for deep in (False, True))
     counts = Counter(ext for group in below for ext, _ in group.files)
@@ -96,7 +96,7 @@ def _layout(layout: Layout, groups: Iterable[str], root: str) -> Layout:
     return layout
 
 
-def _assign(group: Group, layout: Layout) -> None:
+def _assign(group: FileGroup, layout: Layout) -> None:
     """Split and label of a record, which its key tells."""
     parts = group.key.split("/")
     if layout == "split/label":

@@ -147,7 +147,7 @@ def _ending(url: str) -> str:
     return os.path.splitext(name)[1]
 
 
-class Rows:
+class PartnerRows:
     """The rows of a table by the column `on`, kept by DuckDB in a file of `folder`. A name with an ending (`a/1.jpg`) stands for its key.
 
     `names` makes fields of columns (column → extension); without it all columns but `on` are one object. `used` as of `OtherShards`.

@@ -74,7 +74,7 @@ def _letter_of(match: re.Match[str]) -> bytes:
     return chr(int(match[2], 16)).encode("utf-8", "surrogatepass") if match[2] else _BACK.get(match[3], to_bytes(match[0]))
 
 
-class Writer(ABC):
+class TableWriter(ABC):
     """A table being written: rows in, bytes out."""
 
     def head(self) -> bytes:
@@ -87,7 +87,7 @@ class Writer(ABC):
         return b""
 
 
-class Tsv(Writer):
+class Tsv(TableWriter):
     """Tabs between cells; `\\N` stands for what is missing."""
 
     def __init__(self, titles: Sequence[str]) -> None:
@@ -100,7 +100,7 @@ class Tsv(Writer):
         return "\t".join([MISSING if cell is None else escape(cell) for cell in cells]).encode() + b"\n"
 
 
-class Csv(Writer):
+class Csv(TableWriter):
     """Commas between cells (RFC 4180); nothing stands for what is missing, `""` for what is empty.
 
     `safe` puts a `'` before what a spreadsheet would take for a formula.
@@ -125,7 +125,7 @@ class Csv(Writer):
         return '"' + text.replace('"', '""') + '"' if quoted else text
 
 
-class JsonLines(Writer):
+class JsonLines(TableWriter):
     """One object per line: text as a string, classes as integers, JSON as it is, other bytes as `{"base64": …}`, null for missing."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:
@@ -175,7 +175,7 @@ def _tree(payload: bytes) -> Any:
         return _value(payload)
 
 
-class Parquet(Writer):
+class Parquet(TableWriter):
     """A Parquet file: classes as int64, text and JSON as strings, everything else as binary. Needs pyarrow."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:

@@ -168,13 +168,13 @@ def watch(tab: Any, own: str) -> Watched:
 @pytest.fixture
 def open_widget(chromium: Any) -> Iterator[Callable[..., Watched]]:
     """`open_widget(controller, ready="selector", width=1280, height=800, scheme="light")`: the stand-alone page of a controller."""
-    from tarviz.widgets.host.page import Page
+    from tarviz.widgets.host.page import ControllerPage
 
-    pages: list[Page] = []
+    pages: list[ControllerPage] = []
     contexts: list[Any] = []
 
     def make(controller: Any, ready: str, *, width: int = 1280, height: int = 800, scheme: str = "light", **more: Any) -> Watched:
-        page = Page(controller).start()
+        page = ControllerPage(controller).start()
         pages.append(page)
         context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme, **more)
         contexts.append(context)

@@ -116,12 +116,12 @@ try {{ new Function("return 1")(); }} catch {{ document.body.dataset.noEval = "t
 def vscode(folder: Path, shard: str, context: Any, scheme: str = "dark") -> Iterator[Watched]:
     """Our module under the rules of VS Code's notebooks, on a page that stands for its window; the kernel's answers come by HTTP."""
     from tarviz.widgets.browse.controller import Browser
-    from tarviz.widgets.host.page import Page
+    from tarviz.widgets.host.page import ControllerPage
 
     def give(body: str, **headers: str) -> Callable[[Any], None]:
         return lambda route: route.fulfill(body=body, content_type="text/html; charset=utf-8", headers=headers)
 
-    with Page(Browser(shard, cache=False)).start() as served:
+    with ControllerPage(Browser(shard, cache=False)).start() as served:
         page = watch(context.new_page(), served.origin)
         page.tab.goto(served.url)  # for its cookie
         outer = f'<iframe sandbox="{SANDBOX}" src="/frame" style="border: 0; width: 100%; height: 97vh"></iframe>'

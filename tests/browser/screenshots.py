@@ -53,9 +53,9 @@ class Studio:
     @contextmanager
     def page(self, controller: Any, scheme: str, width: int) -> Iterator[Any]:
         """A controller on its stand-alone page, drawn."""
-        from tarviz.widgets.host.page import Page
+        from tarviz.widgets.host.page import ControllerPage
 
-        with Page(controller).start() as page, self.tab(scheme, width) as tab:
+        with ControllerPage(controller).start() as page, self.tab(scheme, width) as tab:
             found = watch(tab, page.origin)
             tab.goto(page.url)
             tab.wait_for_selector(".tvz")

@@ -180,13 +180,13 @@ def test_nothing_bars_a_reader(kind, keys, scheme, zoo, open_page, axe):
 def test_a_page_that_cannot_be_drawn_says_why(open_page, zoo, chromium, monkeypatch):
     from tarviz.model.errors import UsageError
     from tarviz.widgets.browse.controller import Browser
-    from tarviz.widgets.host.page import Page
+    from tarviz.widgets.host.page import ControllerPage
 
     class Failing(Browser):
         def first(self, session=""):
             raise UsageError("json.klass cannot be read.", hint="Write json.label.")
 
-    with Page(Failing(zoo["coco"], cache=False)).start() as page:
+    with ControllerPage(Failing(zoo["coco"], cache=False)).start() as page:
         tab = chromium.new_page()
         tab.goto(page.url)
         tab.wait_for_selector(".tvz-page-error")

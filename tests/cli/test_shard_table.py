@@ -10,7 +10,7 @@ import pytest
 from tarviz import engines
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_table import ShardTable
-from tarviz.engines import Done, EnginePlan
+from tarviz.engines import EnginePlan, TaskEnd
 from tarviz.model.errors import DataError
 from tests.engines.jobs import job
 
@@ -21,7 +21,7 @@ def table(total=10, seconds=1.0):
 
 
 def heard(table, worker="a:1", records=100, size=1_000_000, error=None):
-    table.heard(Done(0, worker, error is None, records if error is None else error, size))
+    table.heard(TaskEnd(0, worker, error is None, records if error is None else error, size))
 
 
 class TestShardTable:
@@ -82,7 +82,7 @@ class TestShown:
     def test_the_last_drawing_says_how_it_ended(self, cell):
         with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as told:
             for number in range(2):
-                told.heard(Done(number, "a:1", True, 3, 0))
+                told.heard(TaskEnd(number, "a:1", True, 3, 0))
 
         assert "0 of 2" in cell[0]["text/plain"]
         assert cell[-1]["text/plain"].startswith("cat: 2 of 2 shards")
@@ -98,10 +98,10 @@ class TestShown:
 
     def test_nothing_is_shown_of_work_on_this_machine_or_outside_a_notebook(self, cell, monkeypatch):
         with shard_table.shown(2, "cat", lambda value: (value, 7), "local") as told:
-            told.heard(Done(0, "a:1", True, 3, 0))
+            told.heard(TaskEnd(0, "a:1", True, 3, 0))
         monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
         with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as told:
-            told.heard(Done(0, "a:1", True, 3, 0))
+            told.heard(TaskEnd(0, "a:1", True, 3, 0))
 
         assert [] == cell
 

@@ -12,7 +12,7 @@ import pytest
 
 import tarviz
 from tarviz import cli
-from tarviz.commands.cache import Holding, Kept
+from tarviz.commands.cache import CacheContents, Holding
 from tarviz.model.errors import UsageError
 from tarviz.stores.cache_files import KeptFile
 from tarviz.testing.faults import FaultServer
@@ -141,7 +141,7 @@ def test_a_word_that_is_no_shard_is_refused(words, capsys):
 def test_the_whole_listing(tmp_path, monkeypatch):
     now = time.time()
     holding = functools.partial(Holding, folder=Path("cache"))
-    found = Kept(
+    found = CacheContents(
         [holding("index", files=1200, bytes=34_000, used=now), holding("shards", files=1, bytes=0, used=now - 1.5 * 86_400)],
         [holding("index", files=3, bytes=500, used=None), holding("table", files=0, bytes=0, used=None)],
     )
@@ -152,7 +152,7 @@ def test_the_whole_listing(tmp_path, monkeypatch):
         "copies of shards      1      0 B  yesterday  cache",
         "removed: 3 files of indexes, 500 B",
     ] == str(found).splitlines()
-    of_shards = Kept([holding("table", files=2, bytes=10, used=now - 3 * 86_400, shard="s3://b/a.tar")])
+    of_shards = CacheContents([holding("table", files=2, bytes=10, used=now - 3 * 86_400, shard="s3://b/a.tar")])
     assert [
         "shard         what     files  size  used        folder",
         "s3://b/a.tar  columns      2  10 B  3 days ago  cache",

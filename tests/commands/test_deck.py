@@ -25,7 +25,7 @@ from tarviz.commands import deck as deck_verb
 from tarviz.commands.deck import page as deck_page
 from tarviz.commands.deck import run
 from tarviz.commands.deck.math import mathml
-from tarviz.commands.deck.widgets import STATE, VIEW, Saved
+from tarviz.commands.deck.widgets import STATE, VIEW, DeckWidgets
 
 
 def notebook(*cells: tuple[str, str, str]) -> str:
@@ -332,7 +332,7 @@ class TestWidgets:
 
     def test_a_widget_keeps_its_state_and_its_place(self):
         saved, made = (
-            Saved(),
+            DeckWidgets(),
             self.executed(_esm="export default {}", _css=".a{}", _first={"a": "</script>"}, _pictures=[None], _dom_classes=[]),
         )
 
@@ -348,14 +348,14 @@ class TestWidgets:
         assert "widgets" not in made.metadata
 
     def test_the_script_cannot_be_left_early(self):
-        saved = Saved()
+        saved = DeckWidgets()
         saved.take(self.executed(_esm="</script>"))
 
         assert "<" not in saved.script()
         assert "</script>" == next(iter(json.loads(saved.script())["modules"].values()))
 
     def test_a_widget_of_another_kind_gives_way_to_its_picture(self):
-        saved, made = Saved(), self.executed(value=3)
+        saved, made = DeckWidgets(), self.executed(value=3)
 
         saved.take(made)
 

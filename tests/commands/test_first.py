@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tarviz import cli
-from tarviz.commands.first import Found, first
+from tarviz.commands.first import FirstRecord, first
 from tarviz.model.errors import DataError, Fault, UsageError
 from tarviz.testing.strategies import shard
 from tests.read.tars import END, member
@@ -149,7 +149,7 @@ class Terminal(io.StringIO):
 
 
 def test_no_more_than_twenty_faults_are_noted():
-    found = Found()
+    found = FirstRecord()
     for at in range(22):
         found.report.add(Fault("W_NO_KEY", f"odd {at}."))
 

@@ -8,8 +8,8 @@ from typing import IO, Any
 import pytest
 
 from tarviz import engines
-from tarviz.engines import Done, EnginePlan, Tick
-from tarviz.engines.ray.streams import ClientStreams, Streams
+from tarviz.engines import EnginePlan, TaskEnd, Tick
+from tarviz.engines.ray.streams import ClientStreams, RayStreams
 from tarviz.model.errors import DataError, MissingPackageError, SchemaError, TarvizError, UsageError
 
 
@@ -26,7 +26,7 @@ def test_on_a_cluster_it_has_room_for_as_many_tasks_as_it_says() -> None:
 
 class TestEach:
     def test_results_come_in_order_and_what_is_none_does_not(self) -> None:
-        heard: list[Done] = []
+        heard: list[TaskEnd] = []
 
         assert ["ab", "x"] == list(engines.each("local", halves, ["abcd", "z", "xy"], heard=heard.append))
         assert [0, 1, 2] == [done.number for done in heard]
@@ -66,15 +66,15 @@ class TestOnOtherMachines:
     @pytest.mark.parametrize(
         ("given", "environment", "kind"),
         [
-            (None, None, Streams),
-            ("auto", None, Streams),
+            (None, None, RayStreams),
+            ("auto", None, RayStreams),
             ("ray://host:10001", None, ClientStreams),
             (None, "ray://host:10001", ClientStreams),
-            ("host:6379", "ray://host:10001", Streams),
+            ("host:6379", "ray://host:10001", RayStreams),
         ],
     )
     def test_streams_go_through_ray_s_client_where_the_address_says_so(
-        self, monkeypatch: pytest.MonkeyPatch, given: str | None, environment: str | None, kind: type[Streams]
+        self, monkeypatch: pytest.MonkeyPatch, given: str | None, environment: str | None, kind: type[RayStreams]
     ) -> None:
         monkeypatch.delitem(sys.modules, "ray", raising=False)
         monkeypatch.delenv("RAY_ADDRESS", raising=False)

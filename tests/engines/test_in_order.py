@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.engines import Done
-from tarviz.engines.in_order import Ended, InOrder
+from tarviz.engines import TaskEnd
+from tarviz.engines.in_order import InOrder, TaskFile
 
 LOST_WORKER = RuntimeError("the worker is gone")
 
@@ -27,7 +27,7 @@ class Hands(InOrder):
         self.under_way: list[int] = []
         self.begun: list[int] = []
         self.waiting: list[int] = []
-        self.told: list[Done] = []
+        self.told: list[TaskEnd] = []
         self.heard = self.told.append
         self.files: list[IO[bytes]] = []
 
@@ -40,15 +40,15 @@ class Hands(InOrder):
         self.under_way.append(number)
         self.begun.append(number)
 
-    def _ended(self) -> Iterator[Ended]:
+    def _ended(self) -> Iterator[TaskFile]:
         number = self.under_way.pop(self._choose(len(self.under_way)))
         if self._left[number]:
             self._left[number] -= 1
-            yield Ended(Done(number, "w", False, OSError(number), 0), lost=True)
+            yield TaskFile(TaskEnd(number, "w", False, OSError(number), 0), lost=True)
         elif number % 5 == 4:
-            yield Ended(Done(number, "w", False, ValueError(number), 0))
+            yield TaskFile(TaskEnd(number, "w", False, ValueError(number), 0))
         else:
-            yield Ended(Done(number, "w", True, -number, 0), self._file())
+            yield TaskFile(TaskEnd(number, "w", True, -number, 0), self._file())
 
     @contextmanager
     def _file(self) -> Iterator[IO[bytes]]:
@@ -120,7 +120,7 @@ class Scripted(InOrder):
         self.most, self.rounds, self.bad, self.tries = room, iter(rounds), bad, tries
         self.begun: list[Any] = []
         self.under_way = 0
-        self.told: list[Done] = []
+        self.told: list[TaskEnd] = []
         self.heard = self.told.append
 
     def _room(self, finished: int) -> bool:
@@ -130,13 +130,13 @@ class Scripted(InOrder):
         self.begun.append(task)
         self.under_way += 1
 
-    def _ended(self) -> Iterator[Ended]:
+    def _ended(self) -> Iterator[TaskFile]:
         for heard in next(self.rounds):
             self.under_way -= 1
             number = heard if heard >= 0 else -1 - heard
             good = heard >= 0 and number not in self.bad
-            yield Ended(
-                Done(number, "w", good, number * 10 if good else ValueError(number) if heard >= 0 else LOST_WORKER, 0), lost=heard < 0
+            yield TaskFile(
+                TaskEnd(number, "w", good, number * 10 if good else ValueError(number) if heard >= 0 else LOST_WORKER, 0), lost=heard < 0
             )
 
 

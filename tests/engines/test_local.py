@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tarviz import engines
-from tarviz.engines import Done, EnginePlan
+from tarviz.engines import EnginePlan, TaskEnd
 from tarviz.engines.local import Here
 from tarviz.engines.process_pool import Workers
 from tarviz.model.errors import UsageError
@@ -18,14 +18,14 @@ from tests.engines.jobs import job
 
 def test_who_listens_hears_of_each_task_how_it_ended() -> None:
     errors: dict[int, Exception] = {}
-    heard: list[Done] = []
+    heard: list[TaskEnd] = []
     ticks: list[int] = []
     with engines.start("local", job, EnginePlan(1, tick=ticks.append, heard=heard.append)) as engine:
         results = list(engine.run([("tick", 2), ("odd", "why"), ("sleep", 0)], errors.setdefault))
 
     here = f"{socket.gethostname()}:{os.getpid()}"
     assert [(2, None), (errors[1], None), (0, None)] == results
-    assert [Done(0, here, True, 2, 2000), Done(1, here, False, errors[1], 0), Done(2, here, True, 0, 0)] == heard
+    assert [TaskEnd(0, here, True, 2, 2000), TaskEnd(1, here, False, errors[1], 0), TaskEnd(2, here, True, 0, 0)] == heard
     assert [2] * 1000 == ticks
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tarviz.engines import Done, process_pool
+from tarviz.engines import TaskEnd, process_pool
 from tarviz.engines.process_pool import Workers
 from tarviz.model.errors import DataError, TarvizError
 from tests.conftest import wait_until
@@ -97,7 +97,7 @@ class TestWorkers:
     def test_nothing_behind_a_task_that_failed_is_begun(self, tmp_path):
         gate, behind = tmp_path / "gate", Sent()
 
-        def heard(done: Done) -> None:
+        def heard(done: TaskEnd) -> None:
             if done.number == 1:
                 gate.touch()
 

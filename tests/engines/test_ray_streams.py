@@ -23,7 +23,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan
-from tarviz.runners.shares import Reader
+from tarviz.runners.shares import ShareReader
 from tarviz.runners.walk import work
 from tests.conftest import wait_until
 
@@ -323,7 +323,7 @@ class TestLostWorkers:
         away = Elsewhere("ray", None, 2, ordered)
         found, lost = [], []
         with away.begun(given, work, stops=True) as workers:
-            pieces = ReaderPlan(given, Reader()).pieces(0, 0)
+            pieces = ReaderPlan(given, ShareReader()).pieces(0, 0)
             found += [int(row.value[1]) for _, row in workers.rows(pieces, 0, ReadReport())]
             lost.append(workers.lost)
 

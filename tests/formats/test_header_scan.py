@@ -22,7 +22,7 @@ NAMES = st.lists(
 )
 
 
-def scanned(data: bytes) -> header_scan.Headers:
+def scanned(data: bytes) -> header_scan.HeaderColumns:
     return header_scan.headers(np.frombuffer(data, np.uint8).reshape(-1, 512))
 
 

@@ -28,7 +28,7 @@ from tarviz.outputs import TAR_END, Names, Output, Outputs, manifest_url, proven
 from tests.conftest import wait_until
 
 
-def frames(*sizes: int) -> tfrecord.Frames:
+def frames(*sizes: int) -> tfrecord.RecordFrames:
     """Records that are so many bytes long with their frame."""
     return tfrecord.frame([bytes([at % 251]) * (size - tfrecord.FRAME) for at, size in enumerate(sizes)])
 

@@ -24,9 +24,9 @@ from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read.shard_index import cached_index
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import Elsewhere, Row, elsewhere, obstacle, weight
+from tarviz.runners.elsewhere import Elsewhere, MadeRow, elsewhere, obstacle, weight
 from tarviz.runners.plans import ReaderPlan, Trail
-from tarviz.runners.shares import Piece, Reader
+from tarviz.runners.shares import Piece, ShareReader
 from tarviz.runners.walk import Walk, work
 from tarviz.samples import write_shard
 
@@ -41,9 +41,9 @@ def urls(tmp_path: Path) -> str:
 class TestWork:
     def test_rows_are_what_a_walk_makes(self, urls: str) -> None:
         pipeline, report = Pipeline(urls, "decode(cls)", select="cls"), ReadReport()
-        values = Walk(pipeline).values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), Trail())
+        values = Walk(pipeline).values(ReaderPlan(pipeline, ShareReader()), 0, ReadReport(), Trail())
 
-        parts = [part for piece in ReaderPlan(pipeline, Reader()).pieces(0, 0) for part in work(pipeline, piece, 0, report, True)]
+        parts = [part for piece in ReaderPlan(pipeline, ShareReader()).pieces(0, 0) for part in work(pipeline, piece, 0, report, True)]
 
         assert [(place.record, value) for place, value in values] == [(row.behind, row.value) for part in parts for row in part]
         assert [1, 39, 0] * 2 == [len(part) for part in parts]
@@ -51,7 +51,7 @@ class TestWork:
 
     def test_parts_are_the_same_when_they_are_made_again(self, urls: str) -> None:
         pipeline = Pipeline(urls, [Func(lambda record: {**record, "big": np.zeros(1 << 17, np.uint8)})])
-        (piece, _) = ReaderPlan(pipeline, Reader()).pieces(0, 0)
+        (piece, _) = ReaderPlan(pipeline, ShareReader()).pieces(0, 0)
 
         once, again = ([[row.key for row in part] for part in work(pipeline, piece, 0, ReadReport(), True)] for _ in range(2))
 
@@ -62,7 +62,7 @@ class TestWork:
         path = tmp_path / "a.tar"
         write_shard(path, [(f"r{n}", {"cls": b"x" if n == 3 else b"%d" % n}) for n in range(6)])
         pipeline = Pipeline(path, "decode(cls)", select="cls")
-        (piece,) = ReaderPlan(pipeline, Reader()).pieces(0, 0)
+        (piece,) = ReaderPlan(pipeline, ShareReader()).pieces(0, 0)
 
         stopped, through = (
             [row.value for part in work(pipeline, piece, 0, ReadReport(), stops) for row in part] for stops in (True, False)
@@ -94,10 +94,10 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return given
 
 
-def rows_of(place: Elsewhere, pipeline: Pipeline, report: ReadReport, pieces: list[Piece] | None = None) -> list[Row]:
+def rows_of(place: Elsewhere, pipeline: Pipeline, report: ReadReport, pieces: list[Piece] | None = None) -> list[MadeRow]:
     """What a place gives of a pipeline's first pass, or of these pieces."""
     with place.begun(pipeline, work, stops=False) as workers:
-        found = ReaderPlan(pipeline, Reader()).pieces(0, 0) if pieces is None else pieces
+        found = ReaderPlan(pipeline, ShareReader()).pieces(0, 0) if pieces is None else pieces
         return [row for _, row in workers.rows(found, 0, report)]
 
 
@@ -123,7 +123,7 @@ class TestTasks:
 
     def test_where_there_are_many_shards_none_is_indexed_for_it(self, urls: str, tasks: list[Any]) -> None:
         pipeline = Pipeline(urls, "decode(cls)", select="cls")
-        pieces = ReaderPlan(pipeline, Reader()).pieces(0, 0)
+        pieces = ReaderPlan(pipeline, ShareReader()).pieces(0, 0)
 
         assert 160 == len(rows_of(Elsewhere("ray", count=1), pipeline, ReadReport(), pieces * 2))
         assert [(at, 0, None, True) for at in range(4)] == self.cuts(tasks)
@@ -131,7 +131,7 @@ class TestTasks:
 
     def test_records_that_were_picked_are_a_task(self, urls: str, tasks: list[Any]) -> None:
         pipeline = Pipeline(urls, "decode(cls)", select="cls")
-        (first, _) = ReaderPlan(pipeline, Reader()).pieces(0, 0)
+        (first, _) = ReaderPlan(pipeline, ShareReader()).pieces(0, 0)
 
         rows = rows_of(Elsewhere("ray", count=2), pipeline, ReadReport(), [replace(first, only=(3, 7, 31))])
         assert [(3, 4), (7, 8), (31, 32)] == [(row.value, row.behind) for row in rows]
@@ -177,7 +177,7 @@ class TestValues:
 
 def test_which_versions_of_shards_are_read_elsewhere_is_known_here(urls: str, tasks: list[Any]) -> None:
     pipeline, here, there = Pipeline(urls, "decode(cls)", select="cls"), Trail(), Trail()
-    plan = ReaderPlan(pipeline, Reader())
+    plan = ReaderPlan(pipeline, ShareReader())
     values = [value for _, value in Walk(pipeline).values(plan, 0, ReadReport(), here)]
     with Elsewhere("ray").begun(pipeline, work, stops=True) as workers:
         rows = [row.value for _, row in workers.rows(list(plan.pieces(0, 0)), 0, ReadReport(), there)]

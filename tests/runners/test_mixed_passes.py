@@ -23,7 +23,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.mixes import Stop
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import ReaderPlan, Trail
-from tarviz.runners.shares import Reader
+from tarviz.runners.shares import ShareReader
 from tarviz.runners.walk import Walk
 
 pytestmark = pytest.mark.filterwarnings("ignore:W_EMPTY")
@@ -51,7 +51,7 @@ def whole(sizes: dict[str, list[int]] = SIZES) -> list[int]:
     return [BASE * number + each for number, shards in enumerate(sizes.values()) for each in range(sum(shards))]
 
 
-def read(pipeline: Pipeline, reader: Reader, epoch: int, **share: Any) -> list[int]:
+def read(pipeline: Pipeline, reader: ShareReader, epoch: int, **share: Any) -> list[int]:
     plan = ReaderPlan(pipeline, reader, **share)
     walk = Walk(pipeline, shuffle=plan.shuffle)
     return [int(value) for _, value in walk.values(plan, epoch, ReadReport(), Trail())]
@@ -123,7 +123,7 @@ class TestReaders:
             pipeline = mixed(Path(folder), sizes, stop=stop)
             for epoch in range(2):
                 found: list[list[int]] = []
-                for reader in (Reader(rank, world, worker, workers) for rank in range(world) for worker in range(workers)):
+                for reader in (ShareReader(rank, world, worker, workers) for rank in range(world) for worker in range(workers)):
                     with suppress(UsageError):  # a rank whose shards are all empty
                         found.append(read(pipeline, reader, epoch, **share))
                 distinct = sorted(itertools.chain.from_iterable(map(set, found)))
@@ -142,7 +142,7 @@ class TestReaders:
     def test_of_even_ranks_have_as_many(self, tmp_path: Path) -> None:
         for stop in ("first", "longest"):
             pipeline = mixed(tmp_path, stop=stop)
-            lengths = {len(read(pipeline, Reader(rank, 3, 0, 1), 1, even=True)) for rank in range(3)}
+            lengths = {len(read(pipeline, ShareReader(rank, 3, 0, 1), 1, even=True)) for rank in range(3)}
 
             assert 1 == len(lengths)
 

@@ -30,7 +30,7 @@ from tarviz.runners.plans import (
     state_of,
     version,
 )
-from tarviz.runners.shares import Piece, Reader
+from tarviz.runners.shares import Piece, ShareReader
 from tarviz.runners.shuffle_buffer import shuffled
 from tarviz.stores.base import Stat
 from tarviz.testing.strategies import numbered
@@ -130,7 +130,7 @@ def test_a_record_is_found_by_its_place_among_pieces() -> None:
 
 
 def test_of_a_pass_without_records_nothing_is_left(pipeline: Pipeline) -> None:
-    mixed = Mixed.of(ReaderPlan(pipeline, Reader()), 0, 0, [Piece(URL("a.tar"))], [0])
+    mixed = Mixed.of(ReaderPlan(pipeline, ShareReader()), 0, 0, [Piece(URL("a.tar"))], [0])
 
     assert [] == mixed.left(0)
     assert [0] == mixed.opened(0)
@@ -139,7 +139,7 @@ def test_of_a_pass_without_records_nothing_is_left(pipeline: Pipeline) -> None:
 class TestRemaining:
     def left(self, pipeline: Pipeline, marks: dict[str, Any], turn: int = 0, **options: Any) -> list[tuple[str, int, int | None]]:
         """(shard, first record, end) of what three workers had left."""
-        state = state_of(ReaderPlan(pipeline, Reader(workers=3), **options), 0, marks)
+        state = state_of(ReaderPlan(pipeline, ShareReader(workers=3), **options), 0, marks)
         return [(piece.url[-5:], piece.begin, piece.end) for piece in remaining(pipeline, state, turn)]
 
     def test_it_is_what_is_behind_the_place_of_each_worker(self, pipeline: Pipeline) -> None:
@@ -150,8 +150,8 @@ class TestRemaining:
         assert [("0.tar", 0, None), ("1.tar", 0, None), ("2.tar", 0, None)] == self.left(pipeline, {})
 
     def test_a_pass_was_begun_where_one_worker_was_in_it(self, pipeline: Pipeline) -> None:
-        state = state_of(ReaderPlan(pipeline, Reader(workers=2)), 0, {"0": {"place": [2, 0, 1]}, "1": {"place": [1, 0, 0]}})
-        plan = ReaderPlan(pipeline, Reader(), rest=(state,))
+        state = state_of(ReaderPlan(pipeline, ShareReader(workers=2)), 0, {"0": {"place": [2, 0, 1]}, "1": {"place": [1, 0, 0]}})
+        plan = ReaderPlan(pipeline, ShareReader(), rest=(state,))
 
         assert [True, True, True, False] == [plan.resumes(turn) for turn in range(4)]
 
@@ -165,20 +165,20 @@ class TestRemaining:
 
 class TestStates:
     def state(self, pipeline: Pipeline, rank: int = 0, world: int = 1, workers: int = 2, **more: Any) -> dict[str, Any]:
-        plan = ReaderPlan(pipeline, Reader(rank, world, workers=workers))
+        plan = ReaderPlan(pipeline, ShareReader(rank, world, workers=workers))
         return state_of(plan, 4, {"0": {"place": [0, 0, 0]}}) | more
 
     def test_with_as_many_workers_each_goes_on_where_it_stood(self, pipeline: Pipeline) -> None:
         state = self.state(pipeline, turn=1)
 
-        assert Resumed(4, (), state["marks"], 1) == chosen(ReaderPlan(pipeline, Reader(workers=2)), state)
+        assert Resumed(4, (), state["marks"], 1) == chosen(ReaderPlan(pipeline, ShareReader(workers=2)), state)
 
     def test_with_other_workers_what_is_left_is_shared_out_anew(self, pipeline: Pipeline) -> None:
         states = [self.state(pipeline, rank, 2) for rank in range(2)]
-        other = ReaderPlan(pipeline, Reader(1, 2, workers=3))
+        other = ReaderPlan(pipeline, ShareReader(1, 2, workers=3))
 
         assert Resumed(4, (states[1],)) == chosen(other, states)
-        assert Resumed(4, tuple(states)) == chosen(ReaderPlan(pipeline, Reader()), states)
+        assert Resumed(4, tuple(states)) == chosen(ReaderPlan(pipeline, ShareReader()), states)
         assert Resumed(4) == chosen(other, [each | {"marks": {}} for each in states])
         assert Resumed(4, (begun := states[1] | {"marks": {}, "rest": [states[0]]},)) == chosen(other, begun)
 
@@ -195,7 +195,7 @@ class TestStates:
             (lambda one, two: two | {"reshare": True}, r"with reshare=True, this one has reshare=False"),
         ]:
             one, two = (self.state(pipeline, rank, 2) for rank in range(2))
-            plan = ReaderPlan(pipeline, Reader(1, 2, workers=2))
+            plan = ReaderPlan(pipeline, ShareReader(1, 2, workers=2))
 
             with pytest.raises(UsageError, match=match):
                 chosen(plan, states(one, two))
@@ -203,4 +203,4 @@ class TestStates:
 
     def test_of_fewer_ranks_than_there_were_all_are_asked_for(self, pipeline: Pipeline) -> None:
         with pytest.raises(UsageError, match=r"is of 2 rank\(s\), this is one of 1"):
-            chosen(ReaderPlan(pipeline, Reader()), self.state(pipeline, 1, 2))
+            chosen(ReaderPlan(pipeline, ShareReader()), self.state(pipeline, 1, 2))

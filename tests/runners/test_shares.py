@@ -22,7 +22,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners import shares
 from tarviz.runners.plans import ReaderPlan, Trail
-from tarviz.runners.shares import Piece, Reader, pieces, trusted, world_of
+from tarviz.runners.shares import Piece, ShareReader, pieces, trusted, world_of
 from tarviz.runners.walk import Walk
 from tests.read.tars import END, member, pax
 
@@ -45,13 +45,13 @@ def counted(folder: Path, sizes: list[int], suffix: str = "tar") -> Pipeline:
     return Pipeline([folder / f"n-{at}.{suffix}" for at in range(len(sizes))], "decode(cls)", select="cls", seed=3)
 
 
-def read(pipeline: Pipeline, reader: Reader, epoch: int, shuffle: int = 0, even: bool = False, reshare: bool = False) -> list[int]:
+def read(pipeline: Pipeline, reader: ShareReader, epoch: int, shuffle: int = 0, even: bool = False, reshare: bool = False) -> list[int]:
     plan = ReaderPlan(pipeline, reader, shuffle, even, reshare)
     return [int(value) for _, value in Walk(pipeline, shuffle=shuffle).values(plan, epoch, ReadReport(), Trail())]
 
 
-def readers(world: int, workers: int) -> list[Reader]:
-    return [Reader(rank, world, worker, workers) for rank in range(world) for worker in range(workers)]
+def readers(world: int, workers: int) -> list[ShareReader]:
+    return [ShareReader(rank, world, worker, workers) for rank in range(world) for worker in range(workers)]
 
 
 def numbers(piece: Piece) -> list[int]:
@@ -120,7 +120,7 @@ class TestEachRecord:
         pipeline = counted(tmp_path, [3] * 9)
 
         def of(rank: int, workers: int) -> set[str]:
-            return {piece.url for worker in range(workers) for piece in pieces(pipeline, Reader(rank, 2, worker, workers))}
+            return {piece.url for worker in range(workers) for piece in pieces(pipeline, ShareReader(rank, 2, worker, workers))}
 
         assert of(0, 1) == of(0, 3) == {str(tmp_path / f"n-{at}.tar") for at in range(0, 9, 2)}
         assert of(1, 1) == of(1, 2)
@@ -141,7 +141,7 @@ class TestEachRecord:
                 tar.addfile(info, io.BytesIO(b"1"))
 
         with pytest.raises(UsageError, match="ranks"):
-            pieces(Pipeline(path), Reader(0, 2))
+            pieces(Pipeline(path), ShareReader(0, 2))
 
     @pytest.mark.parametrize(
         ("data", "strict", "relied"),
@@ -165,7 +165,7 @@ class TestEachRecord:
 
         assert relied == (trusted(URL(str(tmp_path / "a.tar")), pipeline.options) is not None)
         assert [(0, 1 if relied else 2), (0 if relied else 1, 1 if relied else 2)] == [
-            (piece.share, piece.of) for worker in (0, 1) for piece in pieces(pipeline, Reader(0, 1, worker, 2))
+            (piece.share, piece.of) for worker in (0, 1) for piece in pieces(pipeline, ShareReader(0, 1, worker, 2))
         ]
 
     @pytest.mark.filterwarnings("ignore:E_LIMIT", "ignore:W_DROPPED")
@@ -177,7 +177,7 @@ class TestEachRecord:
         content.insert(5, member(name, bytes(5000)))
         (tmp_path / "a.tar").write_bytes(b"".join(content) + END)
         pipeline = Pipeline(tmp_path / "a.tar", "decode(cls)", select="cls", on_error="skip", max_member_bytes=4000)
-        alone = read(pipeline, Reader(), 0)
+        alone = read(pipeline, ShareReader(), 0)
         found = [read(pipeline, reader, 0) for reader in readers(1, workers)]
 
         assert left == len(alone)
@@ -251,11 +251,11 @@ class TestARankWithout:
             with pytest.raises(
                 UsageError, match=r"2 shards cannot be shared out among 4 ranks: ranks 2 to 3 are without a shard.*tarviz index"
             ):
-                pieces(pipeline, Reader(rank, 4))
+                pieces(pipeline, ShareReader(rank, 4))
 
     def test_records_is_an_error_too(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"they hold 2 record\(s\), rank 2 is without one"):
-            pieces(counted(tmp_path, [2]), Reader(0, 3))
+            pieces(counted(tmp_path, [2]), ShareReader(0, 3))
 
     @pytest.mark.parametrize("suffix", ["tar", "tar.gz"])
     def test_records_in_its_shards_is_one_when_they_were_read(self, tmp_path: Path, suffix: str) -> None:
@@ -284,11 +284,11 @@ class TestEven:
 
     def test_it_needs_to_count(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="index of each shard"):
-            pieces(counted(tmp_path, [5], "tar.gz"), Reader(0, 2), even=True)
+            pieces(counted(tmp_path, [5], "tar.gz"), ShareReader(0, 2), even=True)
         with pytest.raises(UsageError, match="leaves out"):
-            pieces(Pipeline(tmp_path / "x.tar", on_error="skip").with_urls(counted(tmp_path, [5]).urls), Reader(0, 2), even=True)
+            pieces(Pipeline(tmp_path / "x.tar", on_error="skip").with_urls(counted(tmp_path, [5]).urls), ShareReader(0, 2), even=True)
         with pytest.raises(UsageError, match="evenly"):
-            pieces(counted(tmp_path, [2]), Reader(0, 3), even=True)
+            pieces(counted(tmp_path, [2]), ShareReader(0, 3), even=True)
 
 
 class TestReshare:
@@ -319,14 +319,14 @@ class TestReshare:
         pipeline = counted(tmp_path, sizes)
 
         def seen(rank: int, *, reshare: bool) -> int:
-            return len({number for epoch in range(12) for number in read(pipeline, Reader(rank, 4), epoch, reshare=reshare)})
+            return len({number for epoch in range(12) for number in read(pipeline, ShareReader(rank, 4), epoch, reshare=reshare)})
 
         assert [10] * 4 == [seen(rank, reshare=False) for rank in range(4)]
         assert 30 < min(seen(rank, reshare=True) for rank in range(4))
 
     def test_workers_get_others_too(self, tmp_path: Path) -> None:
         pipeline = counted(tmp_path, [5] * 8)
-        of_the_first = {tuple(read(pipeline, Reader(0, 1, 0, 4), epoch, reshare=True)) for epoch in range(6)}
+        of_the_first = {tuple(read(pipeline, ShareReader(0, 1, 0, 4), epoch, reshare=True)) for epoch in range(6)}
 
         assert 3 < len(of_the_first)
 
@@ -341,7 +341,7 @@ class TestReshare:
 
     def test_without_a_shuffle_records_come_in_the_order_of_shards(self, tmp_path: Path) -> None:
         pipeline = counted(tmp_path, [5] * 8)
-        found = read(pipeline, Reader(1, 3), 4, reshare=True)
+        found = read(pipeline, ShareReader(1, 3), 4, reshare=True)
 
         assert sorted(found) == found
         assert list(range(40)) == list(pipeline.eager(reshare=True))
@@ -438,7 +438,7 @@ class TestTheIndex:
         pipeline = counted(tmp_path, [41])
         tarviz.index(pipeline.urls)
 
-        assert [10, 10, 10, 11] == [sum(piece.length(41) or 0 for piece in pieces(pipeline, Reader(rank, 4))) for rank in range(4)]
+        assert [10, 10, 10, 11] == [sum(piece.length(41) or 0 for piece in pieces(pipeline, ShareReader(rank, 4))) for rank in range(4)]
         assert [10, 10, 10, 11] == [len(pipeline.eager(rank=rank, world_size=4)) for rank in range(4)]
         assert [10] * 4 == [len(pipeline.eager(rank=rank, world_size=4, even=True)) for rank in range(4)]
 
@@ -458,8 +458,8 @@ def test_a_shard_that_strict_reading_refuses_before_its_first_record_is_read_by_
     (tmp_path / "a.tar").write_bytes(data)
     strict, lenient = (Pipeline(tmp_path / "a.tar", strict=strict) for strict in (True, False))
 
-    assert [1, 1] == [len(pieces(strict, Reader(0, 1, worker, 2))) for worker in (0, 1)]
-    assert [0, 0] == [len(pieces(lenient, Reader(0, 1, worker, 2))) for worker in (0, 1)]
+    assert [1, 1] == [len(pieces(strict, ShareReader(0, 1, worker, 2))) for worker in (0, 1)]
+    assert [0, 0] == [len(pieces(lenient, ShareReader(0, 1, worker, 2))) for worker in (0, 1)]
 
 
 @pytest.mark.parametrize("stop", [40, 60, 99, None])

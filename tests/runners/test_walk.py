@@ -15,7 +15,7 @@ from tarviz.ops import Func, parse_chain
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Position, ReaderPlan, Trail, version
-from tarviz.runners.shares import Reader
+from tarviz.runners.shares import ShareReader
 from tarviz.runners.walk import Walk
 from tarviz.samples import write_shard
 from tarviz.stores.base import Stat
@@ -36,7 +36,7 @@ def test_the_records_before_damage_come_before_its_error(damaged: Path, chunk: i
     walk = Walk(pipeline, chunk=chunk, num_workers=num_workers)
     found: list[int] = []
     with pytest.raises(DataError, match="E_CHECKSUM"):
-        found.extend(value for _, value in walk.values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), Trail()))
+        found.extend(value for _, value in walk.values(ReaderPlan(pipeline, ShareReader()), 0, ReadReport(), Trail()))
 
     assert list(range(39)) == found  # the 40th may lack a member
 
@@ -51,7 +51,7 @@ def test_a_picture_under_another_ending_is_named(tmp_path: Path, chain: str | No
 
 def test_a_place_is_behind_its_value(make: Callable[..., Path]) -> None:
     pipeline = Pipeline(make(numbered(3)), select="__index__")
-    found = list(Walk(pipeline, repeat=2, chunk=2).values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), Trail()))
+    found = list(Walk(pipeline, repeat=2, chunk=2).values(ReaderPlan(pipeline, ShareReader()), 0, ReadReport(), Trail()))
 
     assert [(Position(turn, 0, number + 1), number) for turn in (0, 1) for number in range(3)] == found
 
@@ -60,7 +60,7 @@ def test_a_walk_goes_on_from_a_place(make: Callable[..., Path]) -> None:
     pipeline = Pipeline(make(numbered(5)), select="__index__")
     trail = Trail(Position(1, 0, 3))
 
-    assert [3, 4] == [value for _, value in Walk(pipeline, repeat=2).values(ReaderPlan(pipeline, Reader()), 0, ReadReport(), trail)]
+    assert [3, 4] == [value for _, value in Walk(pipeline, repeat=2).values(ReaderPlan(pipeline, ShareReader()), 0, ReadReport(), trail)]
 
 
 def test_large_records_are_shared_out_in_smaller_parts(tmp_path: Path) -> None:

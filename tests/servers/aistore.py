@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote
 
 from tarviz.testing import aistore
-from tarviz.testing.aistore import Call, Handler, Problem
+from tarviz.testing.aistore import AisCall, Handler, Problem
 
 NODES = dict.fromkeys(aistore.NODES, 0)
 _MATCHES: dict[str, Callable[[str, str], bool]] = {
@@ -63,11 +63,11 @@ class Fail(aistore.Fail):
 class Transformers(Protocol):
     """What runs the transformers of a cluster, as Kubernetes does for a real one; `Problem` is what goes wrong."""
 
-    def answer(self, call: Call, target: str) -> bytes:
+    def answer(self, call: AisCall, target: str) -> bytes:
         """The answer to a request below `etl`; `target` is the address that transformers read objects from."""
         ...
 
-    def transform(self, name: str, call: Call, data: bytes) -> bytes:
+    def transform(self, name: str, call: AisCall, data: bytes) -> bytes:
         """What a transformer makes of an object."""
         ...
 
@@ -214,7 +214,7 @@ class _Ours(Handler):
 
 
 class _Proxy(_Ours, aistore.Proxy):
-    def answer(self, call: Call) -> None:
+    def answer(self, call: AisCall) -> None:
         token = self.cluster.token
         if token and self.headers.get("Authorization") != f"Bearer {token}":
             raise Problem(401, "token required" if "Authorization" not in self.headers else "invalid token")
@@ -249,7 +249,7 @@ class _Proxy(_Ours, aistore.Proxy):
             self.path = unquote(self.path).encode().decode("latin-1")
         super().redirect(target)
 
-    def _buckets(self, call: Call) -> None:
+    def _buckets(self, call: AisCall) -> None:
         name, action = call.bucket, call.message.get("action", "")
         with self.cluster.lock:
             if call.method == "POST" and action == "create-bck":
@@ -266,7 +266,7 @@ class _Proxy(_Ours, aistore.Proxy):
             else:
                 raise Problem(400, f"invalid action {action!r}")
 
-    def list(self, call: Call, page_size: int = 0) -> None:
+    def list(self, call: AisCall, page_size: int = 0) -> None:
         if self.cluster.notice():
             raise Problem(400, "p[proxy]: failed to call t[t1]: connection reset by peer", "ErrFailedTo")
         with self.cluster.lock:
@@ -274,7 +274,7 @@ class _Proxy(_Ours, aistore.Proxy):
 
 
 class _Target(_Ours, aistore.Target):
-    def answer(self, call: Call) -> None:
+    def answer(self, call: AisCall) -> None:
         own = {"PUT": self._put, "POST": self._post, "DELETE": self._delete}.get(call.method)
         if own is not None and call.kind != "ml":
             own(call)
@@ -287,7 +287,7 @@ class _Target(_Ours, aistore.Target):
     def failing(self) -> Iterator[Any]:
         return (fail for fail in self.cluster.fails if not getattr(fail, "tcode", ""))
 
-    def find(self, call: Call) -> Any:
+    def find(self, call: AisCall) -> Any:
         cluster, at = self.cluster, int(self.server.name[1:]) - 1
         found = self.bucket(call.bucket).get(call.name)
         lost = place_of(call.bucket, call.name, len(cluster.targets)) in cluster.gone
@@ -298,7 +298,7 @@ class _Target(_Ours, aistore.Target):
             raise Problem(404, f'object "ais://{call.bucket}/{call.name}" does not exist', "ErrObjNotFound")
         return super().find(call)
 
-    def _made_of(self, call: Call, found: AisObject) -> None:
+    def _made_of(self, call: AisCall, found: AisObject) -> None:
         """What a transformer makes of an object, one of its members, or a tar of some."""
         if name := call.query.get("etl_name"):
             if self.cluster.pods is None:
@@ -324,7 +324,7 @@ class _Target(_Ours, aistore.Target):
                 found.readers -= 1
                 self.cluster.still.notify_all()
 
-    def _put(self, call: Call) -> None:
+    def _put(self, call: AisCall) -> None:
         objects = self.bucket(call.bucket)
         if upload := call.query.get("uploadId"):
             self._parts(upload)[int(call.query["partNumber"])] = call.body
@@ -340,7 +340,7 @@ class _Target(_Ours, aistore.Target):
             self.cluster.put(call.bucket, call.name, call.body)
         self.say(200, headers={} if call.name not in objects else objects[call.name].headers)
 
-    def _post(self, call: Call) -> None:
+    def _post(self, call: AisCall) -> None:
         action = call.message.get("action", "")
         if action == "mpt-upload":
             upload = secrets.token_hex(8)
@@ -360,7 +360,7 @@ class _Target(_Ours, aistore.Target):
             raise Problem(404, f"upload {upload!r} does not exist")
         return self.cluster.uploads[upload]
 
-    def _delete(self, call: Call) -> None:
+    def _delete(self, call: AisCall) -> None:
         if upload := call.query.get("uploadId"):
             self._parts(upload)
             del self.cluster.uploads[upload]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
-from tests.servers.aistore import Call, Problem
+from tests.servers.aistore import AisCall, Problem
 from tests.servers.daemons import Daemon, free_port
 
 _ROOT = Path(__file__).parents[2]
@@ -39,7 +39,7 @@ class Pods:
         self.specs: dict[str, dict[str, object]] = {}
         self._lock = threading.Lock()
 
-    def answer(self, call: Call, target: str) -> bytes:
+    def answer(self, call: AisCall, target: str) -> bytes:
         """What the proxy answers to a request below `etl`."""
         name, action = call.bucket, call.name
         if call.method == "PUT" and not name:
@@ -78,7 +78,7 @@ class Pods:
         self.specs[name], self.running[name] = spec, _Pod(spec, port, process)
         return f"etl-{secrets.token_hex(4)}".encode()
 
-    def transform(self, name: str, call: Call, data: bytes) -> bytes:
+    def transform(self, name: str, call: AisCall, data: bytes) -> bytes:
         """What a transformer makes of an object."""
         pod = self.running.get(name)
         if pod is None:

@@ -15,7 +15,7 @@ from PIL import Image
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.compare.controller import Compare
-from tarviz.widgets.host.page import Page
+from tarviz.widgets.host.page import ControllerPage
 from tests.widgets.conftest import png, records, tar
 from tests.widgets.map.test_map_answers import embedded
 
@@ -55,7 +55,7 @@ def main() -> None:
             "compare": Compare(tar(place / "p.tar", pictures), CHAINS, records=3),
             "bench": BenchRun(three, "decode(png)|flip(png)", batch=4, seconds=0.2, workers=(0,)),
         }
-        print(json.dumps({name: stack.enter_context(Page(each).start()).url for name, each in controllers.items()}), flush=True)
+        print(json.dumps({name: stack.enter_context(ControllerPage(each).start()).url for name, each in controllers.items()}), flush=True)
         sys.stdin.read()
 
 

@@ -273,7 +273,7 @@ def test_of_a_table_so_many_rows_are_looked_for_at_a_time(tmp_path: Path, monkey
     monkeypatch.setattr(partners, "_AT_ONCE", at_once)
     monkeypatch.setattr(partners, "_ROWS", range(2, 3))
     (tmp_path / "t.csv").write_text("key,n\n" + "".join(f"k{at},{at}\n" for at in range(8)))
-    rows = partners.Rows(str(tmp_path / "t.csv"), None, None, str(tmp_path), ReadOptions())
+    rows = partners.PartnerRows(str(tmp_path / "t.csv"), None, None, str(tmp_path), ReadOptions())
     found = rows.of([b"k%d" % at for at in range(8)])
 
     first = next(found)

@@ -183,7 +183,7 @@ class Conversion:
         most = self._plan.count and min(self._plan.count, tasks or 1)
         return engines.start(self._engine, job, replace(self._plan, spool=spool, count=most, heard=self._heard))
 
-    def _heard(self, done: engines.Done) -> None:
+    def _heard(self, done: engines.TaskEnd) -> None:
         """Hand on that a task ended; one whose records end with an error has failed."""
         error = done.value.error if done.good else None
         self._plan.heard(done if error is None else replace(done, good=False, value=error))

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from tarviz.commands.deck.widgets import Saved
+from tarviz.commands.deck.widgets import DeckWidgets
 from tarviz.model.errors import DataError, MissingPackageError
 
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline'; object-src 'none'; base-uri 'none'; form-action 'none'"
@@ -50,7 +50,7 @@ def page(notebook: Any, *, name: str, folder: Path) -> DeckPage:
 
     _drop_hidden(notebook)
     slides = mark(notebook.cells)
-    saved = Saved()
+    saved = DeckWidgets()
     saved.take(notebook)
 
     class Exporter(HTMLExporter):  # type: ignore[misc]

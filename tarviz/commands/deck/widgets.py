@@ -18,7 +18,7 @@ _OURS = ("_first", "_pictures", "_state", "_answers")
 
 
 @dataclass
-class Saved:
+class DeckWidgets:
     """What `mountAll` of `host.mjs` takes: the source of each ES module and style sheet by name, each model by its id."""
 
     modules: dict[str, str] = field(default_factory=dict)

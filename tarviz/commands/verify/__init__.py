@@ -55,7 +55,7 @@ def verify(
     if "-" not in targets and (engines.travels(engine) or (jobs is not None and len(targets) > 1)):
         if repair:
             raise UsageError("a repair is done by one process.", hint="Leave out jobs and engine.")
-        job = _Job({"deep": deep, "examples": examples, "format": format, **reading_options})
+        job = _VerifyJob({"deep": deep, "examples": examples, "format": format, **reading_options})
         with (
             verb_base.progress(len(targets), "shards") as bar,
             shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as table,
@@ -113,7 +113,7 @@ def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions)
 
 
 @dataclass(frozen=True)
-class _Job:
+class _VerifyJob:
     """Verifies one shard, in a process that may be another."""
 
     keywords: Mapping[str, Any]

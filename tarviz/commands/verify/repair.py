@@ -6,7 +6,7 @@ from os import PathLike, fspath
 
 from tarviz import stores
 from tarviz.commands.cat import cat
-from tarviz.commands.verify.verified import Saved, Verified
+from tarviz.commands.verify.verified import Salvage, Verified
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.model.urls import without_query
@@ -32,7 +32,7 @@ def repair(urls: list[URL], output: str | PathLike[str] | None, found: Verified,
             continue
         target = beside(url) if output is None else fspath(output)
         made = cat([url], target, on_error="skip", **changes)
-        found.written.append(Saved(url, target, made.records, made.bytes))
+        found.written.append(Salvage(url, target, made.records, made.bytes))
         known = {(each["code"], each.get("offset"), each.get("record")) for each in (*found.faults, *found.warnings)}
         for fault in (*made.report.skipped, *made.report.warnings):
             if (fault.code, fault.offset, fault.key) not in known:  # what strict reading leaves out

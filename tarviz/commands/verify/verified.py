@@ -14,7 +14,7 @@ MAX_KEPT = 10_000  # findings of one kind kept whole; beyond that they are count
 
 
 @dataclass(frozen=True)
-class Saved:
+class Salvage:
     """What could be saved of a damaged shard: the tar it is in, its records and bytes."""
 
     shard: str
@@ -42,7 +42,7 @@ class Verified(verb_base.Result):
     faults: list[dict[str, Any]] = field(default_factory=list)
     warnings: list[dict[str, Any]] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
-    written: list[Saved] = field(default_factory=list)
+    written: list[Salvage] = field(default_factory=list)
 
     def add(self, found: Fault | TarvizError) -> None:
         """File one finding: `W_…` under warnings, the rest under faults."""

@@ -15,7 +15,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
-from tarviz.runners.elsewhere import Elsewhere, Row, RowSource, Worked
+from tarviz.runners.elsewhere import Elsewhere, MadeRow, RowSource, Worked
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece
 from tarviz.stores import ais
@@ -66,11 +66,11 @@ class _TransformedRows:
 
     def rows(
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
-    ) -> Generator[tuple[int, Row], None, None]:
+    ) -> Generator[tuple[int, MadeRow], None, None]:
         """See `RowSource`; a piece is read as a whole, and what is not of it is passed over."""
         name, asked = self.place.name, self._asked(epoch)
 
-        def opened(numbered: tuple[int, Piece], own: ReadReport) -> Generator[tuple[int, Piece, Row], None, None]:
+        def opened(numbered: tuple[int, Piece], own: ReadReport) -> Generator[tuple[int, Piece, MadeRow], None, None]:
             at, piece = numbered
             return ((at, piece, row) for row in _fetched(name, piece.url, asked, own))
 
@@ -91,16 +91,16 @@ class _TransformedRows:
         names = None if needs is None else sorted(needs)
         return json.dumps({"chain": str(pipeline.chain), "seed": pipeline.seed, "epoch": epoch, "options": options, "fields": names})
 
-    def _picked(self, piece: Piece, row: Row) -> Row:
+    def _picked(self, piece: Piece, row: MadeRow) -> MadeRow:
         places = {"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}
         try:
             value = self.pipeline.select.pick(places | row.value)
-            return Row(row.key, row.behind, value if self.place.fit is None else self.place.fit(places, value))
+            return MadeRow(row.key, row.behind, value if self.place.fit is None else self.place.fit(places, value))
         except TarvizError as error:
-            return Row(row.key, row.behind, error)
+            return MadeRow(row.key, row.behind, error)
 
 
-def _fetched(name: str, url: URL, asked: str, report: ReadReport) -> Generator[Row, None, None]:
+def _fetched(name: str, url: URL, asked: str, report: ReadReport) -> Generator[MadeRow, None, None]:
     """The rows of a transformed shard; one that ends early is asked for again, and what came is passed over."""
     given = 0
     for left in reversed(range(_TRIES)):

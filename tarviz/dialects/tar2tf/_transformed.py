@@ -19,18 +19,18 @@ from tarviz.formats.compression import ByteSource
 from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError
 from tarviz.model.types import to_bytes, to_text
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import Row
+from tarviz.runners.elsewhere import MadeRow
 
 _HEAD = "__head__"
 _END = "end"
 _WHOLE = np.iinfo(np.int64)
 
 
-def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
+def packed(rows: Iterable[MadeRow], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
     """The TFRecord file of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
 
     >>> import io
-    >>> rows = [Row("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
+    >>> rows = [MadeRow("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
     >>> data = b"".join(packed(rows, None, ReadReport()))
     >>> [sorted(example.decode(each)) for each in tfrecord.read(data)]
     [['__head__', '__key__', 'cls', 'jpg'], ['__head__', '__key__']]
@@ -50,7 +50,7 @@ def packed(rows: Iterable[Row], wanted: frozenset[str] | None, report: ReadRepor
         yield from map(bytes, tfrecord.frame(together).buffers())
 
 
-def _example(row: Row, wanted: frozenset[str] | None) -> bytes:
+def _example(row: MadeRow, wanted: frozenset[str] | None) -> bytes:
     head: dict[str, Any] = {"key": row.key, "behind": row.behind}
     made: dict[str, tuple[list[Any], Any, str]] = {}
     error = row.value if isinstance(row.value, TarvizError) else None
@@ -103,7 +103,7 @@ def _decoded(feature: list[Any], what: list[Any]) -> Any:
     return array if kind == "array" else array[()]
 
 
-def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
+def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[MadeRow]:
     """The rows of such a file. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
     count = 0
     try:
@@ -115,7 +115,7 @@ def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[Row]:
             if "rows" in head:
                 _ended(head, count, report)
                 return
-            yield Row(head["key"], head["behind"], _value(head, found))
+            yield MadeRow(head["key"], head["behind"], _value(head, found))
             count += 1
     except OSError as error:
         raise _short(count) from error

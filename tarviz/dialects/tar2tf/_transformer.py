@@ -15,7 +15,7 @@ from tarviz.model.errors import TarvizError
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import Row
+from tarviz.runners.elsewhere import MadeRow
 from tarviz.runners.shares import Piece
 from tarviz.runners.walk import work
 
@@ -37,10 +37,10 @@ class TarTransformer(HTTPMultiThreadedServer):  # type: ignore[misc]
             yield from _transformed.packed(_rows(pipeline, asked["epoch"], report), fields, report)
 
 
-def _rows(pipeline: Pipeline, epoch: int, report: ReadReport) -> Iterator[Row]:
+def _rows(pipeline: Pipeline, epoch: int, report: ReadReport) -> Iterator[MadeRow]:
     """The rows of the one shard; damage to it is a row of its own."""
     try:
         for rows in work(pipeline, Piece(URL(pipeline.urls[0])), epoch, report, pipeline.options.on_error == "raise"):
             yield from rows
     except TarvizError as error:
-        yield Row("", 0, error)
+        yield MadeRow("", 0, error)

@@ -12,21 +12,21 @@ import os
 import sys
 
 from tarviz.engines import EnginePlan, Job, Yielding
-from tarviz.engines.ray.streams import ClientStreams, Streams
-from tarviz.engines.ray.tasks import Cluster
+from tarviz.engines.ray.streams import ClientStreams, RayStreams
+from tarviz.engines.ray.tasks import RayEngine
 from tarviz.model.errors import MissingPackageError
 
 TRAVELS = True
 
 
-def engine(job: Job, plan: EnginePlan) -> Cluster:
+def engine(job: Job, plan: EnginePlan) -> RayEngine:
     """The cluster at `plan.address`; `plan.count` tasks at a time, by default as many as it has processors."""
-    return Cluster(job, plan)
+    return RayEngine(job, plan)
 
 
-def stream(job: Yielding, plan: EnginePlan) -> Streams:
+def stream(job: Yielding, plan: EnginePlan) -> RayStreams:
     """The same for a job that yields."""
-    return ClientStreams(job, plan) if _through_client(plan.address) else Streams(job, plan)
+    return ClientStreams(job, plan) if _through_client(plan.address) else RayStreams(job, plan)
 
 
 def check(address: str | None = None) -> None:

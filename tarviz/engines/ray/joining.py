@@ -24,7 +24,7 @@ _KEEPALIVE = {"RAY_grpc_client_keepalive_time_ms": "20000", "RAY_grpc_client_kee
 _CARRIED = ("AIS_ENDPOINT",)  # where a store is, said in this process
 
 
-class Joined:
+class RayMember:
     """A context manager: the cluster, with the job and the settings of this process laid down there for its workers.
 
     A Ray that is begun here ends with the last of them.
@@ -41,16 +41,16 @@ class Joined:
     def __enter__(self) -> Self:
         self._ray = ray = module()
         data = packed(ray, self.job)
-        Joined._own = connect(ray, self.plan) or Joined._own
-        Joined._users += 1
+        RayMember._own = connect(ray, self.plan) or RayMember._own
+        RayMember._users += 1
         self._home, self._job = ray.put(home()), ray.put(data)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._job = self._home = None
-        Joined._users -= 1
-        if Joined._own and not Joined._users:
-            Joined._own = False
+        RayMember._users -= 1
+        if RayMember._own and not RayMember._users:
+            RayMember._own = False
             self._ray.shutdown()
 
     def processors(self) -> int:

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tarviz.engines import EnginePlan, Yielding
-from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
+from tarviz.engines.ray.joining import TRIES, RayMember, lost, packed, unserved
 from tarviz.engines.ray.worker import Feeder, serve_parts
 from tarviz.model.errors import TarvizError
 
@@ -32,10 +32,10 @@ class _StreamRun:
     tries: int = 1
 
 
-_open: weakref.WeakSet[Streams] = weakref.WeakSet()
+_open: weakref.WeakSet[RayStreams] = weakref.WeakSet()
 
 
-class Streams(Joined):
+class RayStreams(RayMember):
     """Runs tasks that yield on Ray: see `engines.Streams`."""
 
     def __init__(self, job: Yielding, plan: EnginePlan) -> None:
@@ -158,7 +158,7 @@ class _TaskRequest:
     parts: deque[Any] = field(default_factory=deque)
 
 
-class ClientStreams(Streams):
+class ClientStreams(RayStreams):
     """The same through Ray's client (`ray://`), which knows no streaming generators: actors are asked for some parts at a time."""
 
     def __init__(self, job: Yielding, plan: EnginePlan) -> None:

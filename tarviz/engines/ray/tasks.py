@@ -9,16 +9,16 @@ from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import IO, Any, Self
 
-from tarviz.engines import Done, EnginePlan, Job
-from tarviz.engines.in_order import Ended, InOrder
-from tarviz.engines.ray.joining import TRIES, Joined, lost, packed, unserved
+from tarviz.engines import EnginePlan, Job, TaskEnd
+from tarviz.engines.in_order import InOrder, TaskFile
+from tarviz.engines.ray.joining import TRIES, RayMember, lost, packed, unserved
 from tarviz.engines.ray.worker import serve
 from tarviz.model.errors import TarvizError
 
 _PATIENCE = 10.0  # seconds that cancelled tasks have to clear up
 
 
-class Cluster(InOrder, Joined):
+class RayEngine(InOrder, RayMember):
     """Runs tasks on Ray: see `engines.Engine`."""
 
     tries = TRIES
@@ -52,7 +52,7 @@ class Cluster(InOrder, Joined):
         outcome, file = self._serve.remote(self._job, packed(self._ray, task), self._home, self.plan.spool is not None)
         self._running[outcome] = number, file
 
-    def _ended(self) -> Iterator[Ended]:
+    def _ended(self) -> Iterator[TaskFile]:
         references = list(self._running)
         self._ray.wait(references, num_returns=1)
         ended, _ = self._ray.wait(references, num_returns=len(references), timeout=0)  # all that ended: a wait looks at every one
@@ -66,11 +66,11 @@ class Cluster(InOrder, Joined):
             except self._ray.exceptions.RayTaskError as error:
                 raise unserved(error) from error
             except self._ray.exceptions.RayError as error:
-                yield Ended(Done(number, "lost", False, lost(error, TRIES), 0), lost=True)
+                yield TaskFile(TaskEnd(number, "lost", False, lost(error, TRIES), 0), lost=True)
             else:
                 self.plan.tick(size)
-                done = Done(number, worker, good, value, size)
-                yield Ended(done) if content is None else Ended(done, self._file(content))
+                done = TaskEnd(number, worker, good, value, size)
+                yield TaskFile(done) if content is None else TaskFile(done, self._file(content))
 
     @contextmanager
     def _file(self, content: Any) -> Iterator[IO[bytes]]:

@@ -12,7 +12,7 @@ from tarviz.ops.base import Draw, FieldOp, Op
 from tarviz.ops.joints.scaling import Scaling, scaling
 from tarviz.ops.joints.thumbnail import Thumbnail, thumbnail
 
-__all__ = ["Joined", "Joint", "Scaling", "Thumbnail", "joints"]
+__all__ = ["Joint", "JointPlace", "Scaling", "Thumbnail", "joints"]
 
 
 class Joint(Protocol):
@@ -29,7 +29,7 @@ class Joint(Protocol):
         """
 
 
-class Joined(NamedTuple):
+class JointPlace(NamedTuple):
     """A joint, the names of the field it works on, and whether it is the last op of that field: what it makes, the chain makes."""
 
     joint: Joint
@@ -37,9 +37,9 @@ class Joined(NamedTuple):
     last: bool
 
 
-def joints(ops: Sequence[Op]) -> dict[int, Joined]:
+def joints(ops: Sequence[Op]) -> dict[int, JointPlace]:
     """Where ops in a row are a joint, by the number of the first."""
-    found: dict[int, Joined] = {}
+    found: dict[int, JointPlace] = {}
     for at, op in enumerate(ops):
         # what another package derives from an op of ours may do something else
         ours = list(takewhile(lambda each: type(each).__module__.startswith("tarviz.ops."), ops[at:]))
@@ -47,5 +47,5 @@ def joints(ops: Sequence[Op]) -> dict[int, Joined]:
         if joint is not None and isinstance(op, FieldOp):
             behind = ops[at + joint.ops :]
             last = all(isinstance(other, FieldOp) and not other.named & op.named for other in behind)
-            found[at] = Joined(joint, op.named, last)
+            found[at] = JointPlace(joint, op.named, last)
     return found

@@ -16,7 +16,7 @@ from tarviz.model.errors import SchemaError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Scene:
+class ForeignScene:
     """A picture [h, w, c], points [n, 2] in its pixels, masks [h, w, …]."""
 
     image: NDArray[Any]
@@ -24,10 +24,10 @@ class Scene:
     masks: tuple[NDArray[Any], ...] = ()
 
 
-Caller: TypeAlias = Callable[[Any, Scene, int], Scene]
+Caller: TypeAlias = Callable[[Any, ForeignScene, int], ForeignScene]
 
 
-def augmented(f: Callable[..., Any], scene: Scene, seed: int) -> Scene:
+def augmented(f: Callable[..., Any], scene: ForeignScene, seed: int) -> ForeignScene:
     """What `f` makes of a scene: as many points and masks, in the same order. Random numbers come from `seed` where the library takes one.
 
     A plain function is called with `image=`, and with `keypoints=` and `masks=` where there are any; it gives a dict of the same names.
@@ -39,7 +39,7 @@ def augmented(f: Callable[..., Any], scene: Scene, seed: int) -> Scene:
     if len(points) != len(scene.points) or len(made.masks) != len(scene.masks):
         raise SchemaError(f"it gave {len(points)} of {len(scene.points)} points and {len(made.masks)} of {len(scene.masks)} masks back.")
     masks = tuple(_as_before(mask, before) for mask, before in zip(made.masks, scene.masks, strict=True))
-    return Scene(np.array(made.image), points, masks)
+    return ForeignScene(np.array(made.image), points, masks)
 
 
 def _as_before(mask: Any, before: NDArray[Any]) -> NDArray[Any]:
@@ -47,7 +47,7 @@ def _as_before(mask: Any, before: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(made.reshape(*made.shape[:2], *before.shape[2:])).astype(before.dtype)
 
 
-def _plain(f: Callable[..., Any], scene: Scene, seed: int) -> Scene:
+def _plain(f: Callable[..., Any], scene: ForeignScene, seed: int) -> ForeignScene:
     more: dict[str, Any] = {}
     if len(scene.points):
         more["keypoints"] = scene.points
@@ -56,7 +56,7 @@ def _plain(f: Callable[..., Any], scene: Scene, seed: int) -> Scene:
     made = f(image=scene.image, **more)
     if not isinstance(made, Mapping) or "image" not in made:
         raise SchemaError(f"it has to return a dict with 'image'; it returned {type(made).__name__}.")
-    return Scene(made["image"], made.get("keypoints", scene.points[:0]), tuple(made.get("masks", ())))
+    return ForeignScene(made["image"], made.get("keypoints", scene.points[:0]), tuple(made.get("masks", ())))
 
 
 _own = threading.local()
@@ -76,7 +76,7 @@ def _composed(f: Any) -> Any:
     return held[id(f)][1]
 
 
-def _albumentations(f: Any, scene: Scene, seed: int) -> Scene:
+def _albumentations(f: Any, scene: ForeignScene, seed: int) -> ForeignScene:
     compose = _composed(f)
     compose.set_random_seed(seed)
     more: dict[str, Any] = {"masks": [_warpable(mask) for mask in scene.masks]} if scene.masks else {}
@@ -84,7 +84,7 @@ def _albumentations(f: Any, scene: Scene, seed: int) -> Scene:
     points = np.full((len(scene.points), 2), np.nan)
     for at, place in zip(made["marks"], made["keypoints"], strict=True):
         points[int(at)] = np.asarray(place, np.float64)[:2] + 0.5  # its points count from the middle of the first pixel
-    return Scene(made["image"], points, tuple(made.get("masks", ())))
+    return ForeignScene(made["image"], points, tuple(made.get("masks", ())))
 
 
 def _warpable(mask: NDArray[Any]) -> NDArray[Any]:
@@ -92,7 +92,7 @@ def _warpable(mask: NDArray[Any]) -> NDArray[Any]:
     return mask if mask.dtype == np.uint8 else mask.astype(np.uint8 if mask.dtype == np.bool_ else np.float32)
 
 
-def _torchvision(f: Any, scene: Scene, seed: int) -> Scene:
+def _torchvision(f: Any, scene: ForeignScene, seed: int) -> ForeignScene:
     import torch
     from torchvision import tv_tensors
 
@@ -109,7 +109,7 @@ def _torchvision(f: Any, scene: Scene, seed: int) -> Scene:
         made = f(given)
     masks = tuple(np.moveaxis(np.asarray(made[f"mask {at}"]), 0, 2) for at in range(len(scene.masks)))
     points = np.asarray(made["points"])[:, :2] if len(scene.points) else scene.points
-    return Scene(np.ascontiguousarray(np.moveaxis(np.asarray(made["image"]), 0, 2)), points, masks)
+    return ForeignScene(np.ascontiguousarray(np.moveaxis(np.asarray(made["image"]), 0, 2)), points, masks)
 
 
 _CALLERS: Mapping[str, Caller] = {"albumentations": _albumentations, "torchvision": _torchvision}

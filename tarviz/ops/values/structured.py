@@ -19,7 +19,7 @@ from tarviz.ops.values.volumes import decode_dicom, decode_nifti
 _DAMAGE = (ValueError, TypeError, LookupError, ArithmeticError, EOFError, RuntimeError, OSError, MemoryError, AttributeError)
 
 
-class Reader(NamedTuple):
+class KindReader(NamedTuple):
     """How a kind is read: its endings, how, and the library that has to be there: module, extra, its own kind of error, and the package
     where that is called otherwise."""
 
@@ -120,20 +120,20 @@ def _arrow(data: bytes) -> Any:
     return _columns(opened(io.BytesIO(data)).read_all())
 
 
-READERS: dict[str, Reader] = {
-    "msgpack": Reader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "media", "UnpackException"),
-    "cbor": Reader(("cbor",), _cbor, "cbor2", "media", "CBORError"),
-    "ten": Reader(("ten", "tb"), decode_buffer),
-    "ply": Reader(("ply",), decode_ply),
-    "pcd": Reader(("pcd",), decode_pcd),
-    "xyz": Reader(("xyz",), decode_xyz),
-    "dicom": Reader(("dcm", "dicom"), decode_dicom, "pydicom", "medical"),
-    "nifti": Reader(("nii",), decode_nifti, "nibabel", "medical"),
-    "safetensors": Reader(("safetensors",), _safetensors, "safetensors", "media", "SafetensorError"),
-    "yaml": Reader(("yaml", "yml"), _yaml, "yaml", "media", "YAMLError", "pyyaml"),
-    "toml": Reader(("toml",), _toml),
-    "csv": Reader(("csv",), _csv, "pyarrow", "table", "ArrowException"),
-    "tsv": Reader(("tsv",), lambda data: _csv(data, "\t"), "pyarrow", "table", "ArrowException"),
-    "parquet": Reader(("parquet", "pq"), _parquet, "pyarrow", "table", "ArrowException"),
-    "arrow": Reader(("arrow", "feather", "ipc"), _arrow, "pyarrow", "table", "ArrowException"),
+READERS: dict[str, KindReader] = {
+    "msgpack": KindReader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "media", "UnpackException"),
+    "cbor": KindReader(("cbor",), _cbor, "cbor2", "media", "CBORError"),
+    "ten": KindReader(("ten", "tb"), decode_buffer),
+    "ply": KindReader(("ply",), decode_ply),
+    "pcd": KindReader(("pcd",), decode_pcd),
+    "xyz": KindReader(("xyz",), decode_xyz),
+    "dicom": KindReader(("dcm", "dicom"), decode_dicom, "pydicom", "medical"),
+    "nifti": KindReader(("nii",), decode_nifti, "nibabel", "medical"),
+    "safetensors": KindReader(("safetensors",), _safetensors, "safetensors", "media", "SafetensorError"),
+    "yaml": KindReader(("yaml", "yml"), _yaml, "yaml", "media", "YAMLError", "pyyaml"),
+    "toml": KindReader(("toml",), _toml),
+    "csv": KindReader(("csv",), _csv, "pyarrow", "table", "ArrowException"),
+    "tsv": KindReader(("tsv",), lambda data: _csv(data, "\t"), "pyarrow", "table", "ArrowException"),
+    "parquet": KindReader(("parquet", "pq"), _parquet, "pyarrow", "table", "ArrowException"),
+    "arrow": KindReader(("arrow", "feather", "ipc"), _arrow, "pyarrow", "table", "ArrowException"),
 }

@@ -33,7 +33,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
-from tarviz.runners.shares import Reader, world_of
+from tarviz.runners.shares import ShareReader, world_of
 from tarviz.selection import SelectAll
 
 try:
@@ -43,7 +43,7 @@ except ImportError as error:
 
 from tarviz.runners.tf import routes, service
 from tarviz.runners.tf.dataset import GraphRecords
-from tarviz.runners.tf.routes import Asked, ServiceAddress
+from tarviz.runners.tf.routes import ServiceAddress, ShapeOptions
 from tarviz.runners.tf.source import PipelineSource
 
 _LEARN = 28 << 20  # bytes, less than glibc's 32 MiB
@@ -129,7 +129,7 @@ def run(
             raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
     reader = _reader(rank, world_size, input_context)
     workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
-    route = routes.chosen(pipeline, graph, place, Asked(output_types, output_shapes, pad, ragged, batch is not None))
+    route = routes.chosen(pipeline, graph, place, ShapeOptions(output_types, output_shapes, pad, ragged, batch is not None))
     size = pipeline.options.block_size or 2 * configured().block_size
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=size))
     _learn()
@@ -168,13 +168,13 @@ def run(
     return records(batch, drop_remainder, ahead, again)
 
 
-def _reader(rank: int | None, world_size: int | None, input_context: Any) -> Reader:
+def _reader(rank: int | None, world_size: int | None, input_context: Any) -> ShareReader:
     """This process among those that share the shards."""
     if input_context is None:
-        return Reader(*world_of(rank, world_size))
+        return ShareReader(*world_of(rank, world_size))
     if rank is not None or world_size is not None:
         raise UsageError("input_context says which part to read; rank and world_size do too.", hint="Give one of them.")
-    return Reader(*world_of(input_context.input_pipeline_id, input_context.num_input_pipelines))
+    return ShareReader(*world_of(input_context.input_pipeline_id, input_context.num_input_pipelines))
 
 
 @functools.cache

@@ -28,7 +28,7 @@ from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
-from tarviz.runners.shares import Piece, Reader
+from tarviz.runners.shares import Piece, ShareReader
 from tarviz.runners.walk import placed
 
 _Row: TypeAlias = tuple[bytes, str, int, list[Any]]
@@ -39,7 +39,7 @@ _LOADING = 2  # chunks of one shard whose payloads are read at a time, or wait t
 
 
 @dataclass(slots=True, eq=False)
-class Chunk:
+class FeedChunk:
     """Records in a row as columns, object arrays of bytes [records], or payloads that lie in a file still; `first` is the number of the
     first in its run.
 
@@ -111,7 +111,7 @@ def chunks(
     ordered: bool = True,
     extra: bool = False,
     held: bool = False,
-) -> Generator[Chunk, None, None]:
+) -> Generator[FeedChunk, None, None]:
     """The records of `repeat` passes from `epoch` on, in shard and record order unless shuffled; of several ranks, those that `plan` says.
 
     They begin where `track` does, and it is told where each stands.
@@ -123,7 +123,7 @@ def chunks(
     records is the last.
     """
     chain, seed = pipeline.chain, pipeline.seed
-    plan = plan or ReaderPlan(pipeline, Reader())
+    plan = plan or ReaderPlan(pipeline, ShareReader())
     track = track or Track(Trail(), mixed=plan.drawn)
     turn, piece, record = track.trail.place
     number = 0
@@ -166,7 +166,7 @@ class _Feeding:
     def _skip(self) -> bool:
         return self._pipeline.options.on_error == "skip"
 
-    def parts(self, whole: Sequence[Piece], number: int = 0, record: int = 0) -> Generator[Chunk, None, None]:
+    def parts(self, whole: Sequence[Piece], number: int = 0, record: int = 0) -> Generator[FeedChunk, None, None]:
         """The records from one of a piece on, as many as come together, cut into columns where they are read."""
         found = list(enumerate(behind(whole, number, record), number))
         width = min(self._workers, len(found))
@@ -174,7 +174,7 @@ class _Feeding:
             return ahead(found, self._opened, self._report, width, self._ordered)
         return (chunk for each in found for chunk in self._opened(each, self._report))
 
-    def _opened(self, numbered: tuple[int, Piece], report: ReadReport) -> Generator[Chunk, None, None]:
+    def _opened(self, numbered: tuple[int, Piece], report: ReadReport) -> Generator[FeedChunk, None, None]:
         number, piece = numbered
         options = self._pipeline.options
         start, stop = piece.begin, piece.end
@@ -194,7 +194,7 @@ class _Feeding:
                 report.add(error.at(shard=piece.url).fault, skipped=True)
         self.versions.setdefault(number, version(report.opened))
 
-    def drawn(self, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], taken: int) -> Generator[Chunk, None, None]:
+    def drawn(self, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], taken: int) -> Generator[FeedChunk, None, None]:
         """Chunks whose records come as those of the eager runner do, mixed and shuffled, without the first `taken`."""
 
         def read(number: int, record: int, end: int) -> Generator[_Row, None, None]:
@@ -211,9 +211,9 @@ class _Feeding:
                 columns: dict[str, NDArray[np.object_] | HeldColumn] = {
                     ext: _objects([value[column] for value in values]) for column, ext in enumerate(self._fields)
                 }
-                yield Chunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))
+                yield FeedChunk(0, list(keys), list(shards), np.array(index, np.int64), columns, np.empty((len(keys), 0)))
 
-    def _rows(self, parts: Generator[Chunk, None, None]) -> Generator[_Row, None, None]:
+    def _rows(self, parts: Generator[FeedChunk, None, None]) -> Generator[_Row, None, None]:
         with closing(parts):
             for chunk in parts:
                 columns = (chunk.columns[ext] for ext in self._fields)
@@ -230,7 +230,7 @@ def _in_memory(url: URL, options: ReadOptions, report: ReadReport, start: int, s
 
 def _cut(
     batches: Iterable[Batch], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, told: set[str] | None, piece: Piece
-) -> Iterator[Chunk]:
+) -> Iterator[FeedChunk]:
     for batch in batches:
         block, rows = batch.block, piece.rows(batch.block)
         if told is not None and len(rows):
@@ -291,17 +291,17 @@ def _tell_extra(block: Block, fields: Mapping[str, tuple[str, ...]], told: set[s
             report.add(Fault("W_EXTRA_FIELD", text, block.shard, block[row].key))
 
 
-def _chunk(batch: Batch, fields: Mapping[str, tuple[str, ...]], members: NDArray[np.int64], rows: NDArray[np.int64]) -> Chunk:
+def _chunk(batch: Batch, fields: Mapping[str, tuple[str, ...]], members: NDArray[np.int64], rows: NDArray[np.int64]) -> FeedChunk:
     block = batch.block
     names = list(itertools.chain.from_iterable(fields.values()))
     alone = len(set(names)) == len(names)  # a member that is two fields is needed twice
     columns = {ext: _payloads(block, members[:, column], batch.source, alone) for column, ext in enumerate(fields)}
     keys: Sequence[bytes] = block.keys if len(rows) == len(block) else [block.keys[row] for row in rows.tolist()]
     bare = replace(block, data=memoryview(b""))
-    return Chunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
+    return FeedChunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
 
 
-def _loaded(chunk: Chunk) -> Chunk:
+def _loaded(chunk: FeedChunk) -> FeedChunk:
     """The chunk with its payloads read."""
     chunk.columns = {name: chunk.column(name) for name in chunk.columns}
     return chunk

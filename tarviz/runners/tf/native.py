@@ -28,7 +28,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Track
-from tarviz.runners.tf.feed import Chunk
+from tarviz.runners.tf.feed import FeedChunk
 from tarviz.runners.tf.steps import VARIES, GraphStep, paired
 from tarviz.runners.walk import Walk
 from tarviz.selection import SelectAll, Structure
@@ -58,16 +58,16 @@ class _Batch:
     columns: Columns
     rows: int = 0
     tasks: list[Future[list[tuple[int, TarvizError]]]] = field(default_factory=list)
-    spans: list[tuple[int, Chunk, int]] = field(default_factory=list)
+    spans: list[tuple[int, FeedChunk, int]] = field(default_factory=list)
 
-    def origin(self, row: int) -> tuple[Chunk, int]:
+    def origin(self, row: int) -> tuple[FeedChunk, int]:
         """The chunk of a row, and where it stands there."""
         begin, chunk, at = next(span for span in reversed(self.spans) if span[0] <= row)
         return chunk, at + row - begin
 
 
 def batches(
-    chunks: Generator[Chunk, None, None],
+    chunks: Generator[FeedChunk, None, None],
     step: GraphStep,
     size: int,
     workers: int,
@@ -123,7 +123,7 @@ def room(size: int, feature: Feature, memory: BatchMemory) -> NDArray[Any]:
     return memory.empty((size, *(side for side in feature.shape if side is not None)), feature.dtype)
 
 
-def _work(step: GraphStep, chunk: Chunk, begin: int, end: int, columns: Columns, row: int) -> list[tuple[int, TarvizError]]:
+def _work(step: GraphStep, chunk: FeedChunk, begin: int, end: int, columns: Columns, row: int) -> list[tuple[int, TarvizError]]:
     """Write the values of records `begin` to `end` into the rows from `row` on; returns rows that have none, with the error."""
     failed: list[tuple[int, TarvizError]] = []
     given = [chunk.columns[name] for name in step.takes]

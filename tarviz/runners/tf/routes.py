@@ -26,7 +26,7 @@ _LARGE = 1 << 20  # bytes of a batch
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class ShapeOptions:
     """What was asked of types and shapes; `pad` fills up what else are ragged tensors, `ragged` makes such of arrays too."""
 
     types: Any = None
@@ -57,7 +57,7 @@ class Route(ABC):
     fields: Mapping[str, tuple[str, ...]]
     all_fields: bool  # fields that the first record lacks are an error, not left out: nobody said which are wanted
     schema: Structure
-    asked: Asked
+    asked: ShapeOptions
 
     batches_later = False  # whether `dataset.batch(n)` is better done by this route than by TensorFlow
 
@@ -200,7 +200,7 @@ class OnEngine(InThreads):
         return Away(self.step, self.place, self.schema)
 
 
-def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAddress | None, asked: Asked) -> Route:
+def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAddress | None, asked: ShapeOptions) -> Route:
     """The route for a pipeline. `graph`: True the graph, False threads, None what takes less time; `place`: run elsewhere."""
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)

@@ -35,7 +35,7 @@ class File(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Places:
+class ServedPlaces:
     """Where the records of a pass are.
 
     Run *r* is the records `first[r]:first[r + 1]`, the `length[r]` bytes from `begin[r]` on of the file of piece `piece[r]`. By record:
@@ -61,7 +61,7 @@ class Places:
 
 def places(
     pipeline: Pipeline, fields: Mapping[str, tuple[str, ...]], pieces: Sequence[Piece], epoch: int, report: ReadReport, *, skip: bool
-) -> Places:
+) -> ServedPlaces:
     """The places of the records of pieces, found by the index of each shard, which is made if need be.
 
     A record that lacks a field is left out and counted with `skip`, else it and all after it are. `UsageError` where a shard has no
@@ -99,7 +99,7 @@ def places(
     begin = np.minimum.reduceat(offset.min(axis=1), low) if len(low) else np.empty(0, np.int64)
     end = np.maximum.reduceat((offset + size).max(axis=1), low) if len(low) else begin
     run = np.repeat(np.arange(len(low)), high - low)
-    return Places(
+    return ServedPlaces(
         files,
         piece_of[low],
         begin,

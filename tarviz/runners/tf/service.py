@@ -28,11 +28,11 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.picked import picked
 from tarviz.read.stream import ReadReport
 from tarviz.runners.ahead import ReadingThread
-from tarviz.runners.elsewhere import Elsewhere, Row, RowSource, Worked
+from tarviz.runners.elsewhere import Elsewhere, MadeRow, RowSource, Worked
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece
 from tarviz.runners.tf.native import fitted
-from tarviz.runners.tf.served import Places, places
+from tarviz.runners.tf.served import ServedPlaces, places
 from tarviz.runners.tf.steps import GraphStep, leaves
 from tarviz.runners.walk import placed
 from tarviz.selection import Structure
@@ -111,7 +111,7 @@ class ServiceWorkers:
 
     def rows(
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
-    ) -> Generator[tuple[int, Row], None, None]:
+    ) -> Generator[tuple[int, MadeRow], None, None]:
         """(piece, row) of each record of pieces in a row, from piece `number` on. A value is (where it is, the leaves as they fit)."""
         place, skip = self._place, self._pipeline.options.on_error == "skip"
         found = places(self._pipeline, place.fields, pieces[number:], epoch, report, skip=skip)
@@ -131,7 +131,7 @@ class ServiceWorkers:
         if found.lacking is not None:
             raise found.lacking
 
-    def _rows(self, found: Places, run: int, parts: list[tuple[Any, list[Any]]]) -> Iterator[Row]:
+    def _rows(self, found: ServedPlaces, run: int, parts: list[tuple[Any, list[Any]]]) -> Iterator[MadeRow]:
         """The rows of a run, in order; those that are not among `parts` were refused."""
         where = {int(each): (values, at) for numbers, values in parts for at, each in enumerate(numbers)}
         file = found.files[int(found.piece[run])]
@@ -140,11 +140,11 @@ class ServiceWorkers:
             there = {"__key__": key, "__shard__": file.url, "__index__": index}
             if each in where:
                 values, at = where[each]
-                yield Row(key, index + 1, (there, [value[at] for value in values]))
+                yield MadeRow(key, index + 1, (there, [value[at] for value in values]))
             else:
-                yield Row(key, index + 1, self._here(found, run, each, there))
+                yield MadeRow(key, index + 1, self._here(found, run, each, there))
 
-    def _here(self, found: Places, run: int, each: int, there: Mapping[str, Any]) -> Any:
+    def _here(self, found: ServedPlaces, run: int, each: int, there: Mapping[str, Any]) -> Any:
         """What is made here of a record that a worker refused, or its error."""
         pipeline, step = self._pipeline, self._place.step
         assert step is not None  # as above
@@ -166,7 +166,7 @@ class ServiceWorkers:
 class _Feed:
     """A thread that takes what the service gives, which `stop` lets end; and what becomes of the runs."""
 
-    def __init__(self, made: Any, address: str, found: Places) -> None:
+    def __init__(self, made: Any, address: str, found: ServedPlaces) -> None:
         self._address = address
         self._found = found
         self._dispatcher = Dispatcher(address)
@@ -298,7 +298,12 @@ def _answer() -> Any:
 
 
 def graph(
-    pipeline: Pipeline, places: Places, fields: Sequence[str], steps: Sequence[GraphStep], features: Sequence[Feature], calls: int | None
+    pipeline: Pipeline,
+    places: ServedPlaces,
+    fields: Sequence[str],
+    steps: Sequence[GraphStep],
+    features: Sequence[Feature],
+    calls: int | None,
 ) -> Any:
     """A `tf.data.Dataset` of (run, numbers, values): values of records of a run, a tensor for each of `features`.
 

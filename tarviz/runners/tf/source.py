@@ -21,7 +21,7 @@ from tarviz.runners.arguments import whole_number
 from tarviz.runners.batch_memory import ALIGNED, BatchMemory, aligned
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Track, Trail, chosen, state_of
-from tarviz.runners.tf.feed import Chunk, chunks
+from tarviz.runners.tf.feed import FeedChunk, chunks
 from tarviz.runners.tf.leaving import CALLS, too_late
 from tarviz.runners.tf.native import batches, received, room
 from tarviz.runners.tf.steps import GraphStep
@@ -51,15 +51,15 @@ class Failed:
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
-class Run:
+class SourcePass:
     """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
 
-    chunks: Generator[Chunk, None, None]
+    chunks: Generator[FeedChunk, None, None]
     columns: Iterator[list[NDArray[Any]]]
     close: Callable[[], None]
     report: ReadReport
     track: Track
-    kept: deque[Chunk]
+    kept: deque[FeedChunk]
     memory: Callable[[], NDArray[np.uint8] | None]
     issued: int = 0
     pulled: bool = False
@@ -125,7 +125,7 @@ class PipelineSource:
     pinned: bool = False
     report: ReadReport = field(default_factory=ReadReport)
     error: BaseException | None = None
-    _runs: dict[int, Run] = field(default_factory=dict)
+    _runs: dict[int, SourcePass] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _memory: weakref.ref[BatchMemory] | None = None
     _asked: Steps | None = None  # of an iterator that has not begun
@@ -226,13 +226,13 @@ class PipelineSource:
         memory = aligned(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
         handle = memory.view(np.int64)
         handle[:] = number
-        run = self._runs[number] = Run(pulled, columns, close, report, track, deque(), weakref.ref(memory))
+        run = self._runs[number] = SourcePass(pulled, columns, close, report, track, deque(), weakref.ref(memory))
         self.report, self.error = report, None
         weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
 
     def _worked(
-        self, pulled: Generator[Chunk, None, None], plan: ReaderPlan, epoch: int, size: int, report: ReadReport, track: Track
+        self, pulled: Generator[FeedChunk, None, None], plan: ReaderPlan, epoch: int, size: int, report: ReadReport, track: Track
     ) -> tuple[Iterator[list[NDArray[Any]]], Callable[[], None]]:
         """The columns of an iteration, and what ends it."""
         match self.work:
@@ -297,7 +297,7 @@ class PipelineSource:
         What goes wrong ends them; `settle` raises it, after the records that are under way.
         """
         run = self._runs.get(int(handle[0]))
-        chunk: Chunk | None = None
+        chunk: FeedChunk | None = None
         if run is not None and not CALLS.ending:
             run.pulled = True
             try:
@@ -318,7 +318,7 @@ class PipelineSource:
             return [room(0, feature, BatchMemory()) for feature in features]
         return [np.empty(0, np.int64 if name == "__index__" else object) for name in self.columns]
 
-    def _keep(self, run: Run, chunk: Chunk) -> None:
+    def _keep(self, run: SourcePass, chunk: FeedChunk) -> None:
         with self._lock:
             run.kept.append(chunk)
             while len(run.kept) > _KEPT and run.kept[1].first + self.reach < run.kept[-3].first:
@@ -362,7 +362,7 @@ class PipelineSource:
                 raise run.state.error
         return True
 
-    def _why(self, run: Run, number: int) -> BaseException:
+    def _why(self, run: SourcePass, number: int) -> BaseException:
         """The error of a record that did not come through: what Python raised, or raises now for the same record."""
         found = run.refused.pop(number, None)
         chunk, row = self._find(run, number)
@@ -382,7 +382,7 @@ class PipelineSource:
             )
         return chunk.placed(row, found) if isinstance(found, TarvizError) else found
 
-    def _find(self, run: Run, number: int) -> tuple[Chunk, int]:
+    def _find(self, run: SourcePass, number: int) -> tuple[FeedChunk, int]:
         with self._lock:
             for chunk in reversed(run.kept):
                 if chunk.first <= number:
@@ -422,7 +422,7 @@ def _joined(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     return parts[0] if len(parts) == 1 else [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
-def _dropped(source: weakref.ref[PipelineSource], handle: int, run: weakref.ref[Run]) -> None:
+def _dropped(source: weakref.ref[PipelineSource], handle: int, run: weakref.ref[SourcePass]) -> None:
     found, alive = source(), run()
     if found is not None and alive is not None and alive.pulled:  # else TensorFlow made a copy of the handle: it says nothing
         found.drop(handle)

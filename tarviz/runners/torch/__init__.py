@@ -15,7 +15,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
-from tarviz.runners.shares import Reader, shared_by_caller, world_of
+from tarviz.runners.shares import ShareReader, shared_by_caller, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
 from tarviz.runners.torch.worker_errors import travelling
 from tarviz.runners.walk import Walk
@@ -36,7 +36,7 @@ ELSEWHERE = dict.fromkeys(
 ) | {"pad": "Batches are filled up where they are made: pipeline.torch().loader(8, pad=True)."}
 
 
-class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
+class TorchRecords(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
     """What a pipeline yields, for a `DataLoader`: values of the eager runner, arrays as NumPy arrays (images [h, w, c]).
 
     The collate function of `loader` makes tensors of arrays and numbers; text and bytes stay lists. Each worker of each rank reads
@@ -157,7 +157,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
 
     def plan(self, worker: int = 0, workers: int = 1, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
         """What one of several workers of this rank reads."""
-        return ReaderPlan(self.pipeline, Reader(*self.world(), worker, workers), self.shuffle, self.even, self.reshare, rest)
+        return ReaderPlan(self.pipeline, ShareReader(*self.world(), worker, workers), self.shuffle, self.even, self.reshare, rest)
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
@@ -237,7 +237,7 @@ class Records(IterableDataset):  # type: ignore[misc, type-arg, unused-ignore]
         return Loader(self, batch_size=batch_size, pad=pad, **options)
 
 
-run = Records
+run = TorchRecords
 
 
 class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
@@ -248,12 +248,12 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     otherwise): a child of a process with its threads can wait for ever for a lock that one of them had.
     """
 
-    dataset: Records
+    dataset: TorchRecords
     collate_fn: Callable[[Any], Any]
 
     def __init__(
         self,
-        dataset: Records,
+        dataset: TorchRecords,
         *,
         batch_size: int | None = 1,
         collate_fn: Callable[[Any], Any] | None = None,
@@ -342,7 +342,7 @@ def sent() -> Iterator[None]:
         raise
 
 
-def _stamped(collate: Callable[[Any], Any], dataset: Records, items: Any) -> tuple[Any, tuple[int, dict[str, Any]]]:
+def _stamped(collate: Callable[[Any], Any], dataset: TorchRecords, items: Any) -> tuple[Any, tuple[int, dict[str, Any]]]:
     worker = get_worker_info()
     here: Any = dataset if worker is None else worker.dataset
     return collate(items), here.mark()

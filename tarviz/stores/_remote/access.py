@@ -106,7 +106,7 @@ class Access:
         return self.HINT_DENIED
 
 
-class Kept(Generic[K]):
+class CredentialCache(Generic[K]):
     """A credential that is looked for once, again shortly before it ends, and when one of the variables `names` changes.
 
     None where there is no credential.
@@ -149,7 +149,7 @@ class TokenAccess(Access):
     find: ClassVar[Callable[[], Bearer | None]]
 
     def __init__(self) -> None:
-        self._token = Kept(type(self).find, self.variables)
+        self._token = CredentialCache(type(self).find, self.variables)
 
     def renew(self, url: URL, status: int, headers: Mapping[str, str], said: str) -> bool:
         return status == 401 and self._token.forget()

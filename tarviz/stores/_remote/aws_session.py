@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tarviz.model.errors import MissingPackageError, StoreError, UsageError
-from tarviz.stores._remote.access import Kept
+from tarviz.stores._remote.access import CredentialCache
 from tarviz.stores._remote.buckets import path
 from tarviz.stores._remote.machine import machine_says
 from tarviz.stores._remote.sigv4 import AwsKeys
@@ -26,7 +26,7 @@ _CLIENTS = threading.Lock()  # botocore makes one at a time
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BucketPlace:
     """Where the objects of a bucket are: what comes before their names, and the region that requests are signed for."""
 
     base: str
@@ -42,7 +42,7 @@ class _Chosen:
 
     session: Any
     keys: AwsKeys | None = None
-    places: dict[tuple[str, str], Place] = field(default_factory=dict)
+    places: dict[tuple[str, str], BucketPlace] = field(default_factory=dict)
 
     @property
     def expires(self) -> float | None:
@@ -53,7 +53,7 @@ class AwsSession:
     """Keys and places of the environment as it is now. Threads share it."""
 
     def __init__(self) -> None:
-        self._kept = Kept(_choose, VARIABLES)
+        self._kept = CredentialCache(_choose, VARIABLES)
 
     def keys(self) -> AwsKeys | None:
         """The keys to sign with, renewed before they end; None: requests go out unsigned."""
@@ -64,7 +64,7 @@ class AwsSession:
             found = chosen.session.get_credentials().get_frozen_credentials()
         return AwsKeys(str(found.access_key), str(found.secret_key), found.token)
 
-    def place(self, bucket: str, region: str) -> Place:
+    def place(self, bucket: str, region: str) -> BucketPlace:
         """Where requests for a bucket go, as botocore or plain variables say. `region`: where the server said it is, or nothing."""
         chosen = self._now()
         if (bucket, region) not in chosen.places:
@@ -122,20 +122,20 @@ def _plain_region() -> str:
     return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
 
 
-def _plain_place(bucket: str, region: str) -> Place:
+def _plain_place(bucket: str, region: str) -> BucketPlace:
     region = region or _plain_region()
     if endpoint := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
-        return Place(f"{endpoint.rstrip('/')}{path(bucket)}/", region)
+        return BucketPlace(f"{endpoint.rstrip('/')}{path(bucket)}/", region)
     host = f"s3.{region}.amazonaws.com{'.cn' if region.startswith('cn-') else ''}"
     dotted = "." in bucket or not bucket.islower()  # TLS has no certificate for such a host
-    return Place(f"https://{host}{path(bucket)}/" if dotted else f"https://{bucket}.{host}/", region)
+    return BucketPlace(f"https://{host}{path(bucket)}/" if dotted else f"https://{bucket}.{host}/", region)
 
 
 class _PlacedError(Exception):
     """Address and region of a request that is not sent."""
 
 
-def _place(chosen: _Chosen, bucket: str, region: str) -> Place:
+def _place(chosen: _Chosen, bucket: str, region: str) -> BucketPlace:
     """Where botocore would ask for the object `k` of a bucket: it makes the request, and is stopped before it signs."""
     import botocore
     from botocore.config import Config
@@ -153,7 +153,7 @@ def _place(chosen: _Chosen, bucket: str, region: str) -> Place:
             address, region = found.args
         finally:
             client.close()
-    return Place(address.removesuffix("k"), region or "us-east-1")
+    return BucketPlace(address.removesuffix("k"), region or "us-east-1")
 
 
 @contextlib.contextmanager

@@ -20,7 +20,7 @@ _NAMESPACE = re.compile(rb'\sxmlns="[^"]*"')
 Row: TypeAlias = tuple[str, int | None, str | None, float | None]  # of an object: name, size, version, time
 
 
-class Page(NamedTuple):
+class ListingPage(NamedTuple):
     """What a page holds: objects, whether there are folders, and what asks for the next page."""
 
     rows: Sequence[Row]
@@ -29,12 +29,12 @@ class Page(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class ListingForm:
     """How one kind of server lists: what it is asked, the name of what asks for the next page, and how a page is read."""
 
     query: Mapping[str, str]
     token: str
-    read: Callable[[bytes, str], Page]
+    read: Callable[[bytes, str], ListingPage]
 
     def __call__(self, base: str, prefix: str, page: Callable[[dict[str, str]], bytes], *, deep: bool = False) -> Iterator[Stat]:
         """The objects directly below `prefix`, sorted by name, a page at a time; `base` + name is their URL. `page` asks for one.
@@ -54,34 +54,34 @@ class Listing:
             raise NotFoundError("nothing exists under this name.", shard=base + prefix, hint="Check bucket and prefix.")
 
 
-def _s3(page: bytes, url: str) -> Page:
+def _s3(page: bytes, url: str) -> ListingPage:
     root = _tree(page, url)
     rows = [
         (each.findtext("Key", ""), _size(each.findtext("Size")), each.findtext("ETag"), _time(each.findtext("LastModified")))
         for each in root.iter("Contents")
     ]
     more = root.findtext("IsTruncated") == "true"
-    return Page(rows, root.find("CommonPrefixes") is not None, root.findtext("NextContinuationToken") if more else None)
+    return ListingPage(rows, root.find("CommonPrefixes") is not None, root.findtext("NextContinuationToken") if more else None)
 
 
-def _azure(page: bytes, url: str) -> Page:
+def _azure(page: bytes, url: str) -> ListingPage:
     root = _tree(page, url)
     rows: list[Row] = []
     for each in root.iter("Blob"):
         etag, date = each.findtext("Properties/Etag"), each.findtext("Properties/Last-Modified")
         etag = f'"{etag}"' if etag and not etag.startswith('"') else etag
         rows.append((each.findtext("Name", ""), _size(each.findtext("Properties/Content-Length")), etag, http_date(date or "")))
-    return Page(rows, next(root.iter("BlobPrefix"), None) is not None, root.findtext("NextMarker"))
+    return ListingPage(rows, next(root.iter("BlobPrefix"), None) is not None, root.findtext("NextMarker"))
 
 
-def _google(page: bytes, url: str) -> Page:
+def _google(page: bytes, url: str) -> ListingPage:
     try:
         found = json.loads(page)
         told = [(each["name"], *Version.described(each)) for each in found.get("items") or ()]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise _unreadable(url) from error
     rows = [(name, size, version.token(size), version.mtime) for name, version, size in told]
-    return Page(rows, bool(found.get("prefixes")), found.get("nextPageToken"))
+    return ListingPage(rows, bool(found.get("prefixes")), found.get("nextPageToken"))
 
 
 def _tree(page: bytes, url: str) -> ElementTree.Element:
@@ -111,6 +111,6 @@ def _time(text: str | None) -> float | None:
 
 # Sources: docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html, learn.microsoft.com/rest/api/storageservices/list-blobs,
 # cloud.google.com/storage/docs/json_api/v1/objects/list
-s3_pages = Listing({"list-type": "2"}, "continuation-token", _s3)
-azure_pages = Listing({"restype": "container", "comp": "list"}, "marker", _azure)
-google_pages = Listing({}, "pageToken", _google)
+s3_pages = ListingForm({"list-type": "2"}, "continuation-token", _s3)
+azure_pages = ListingForm({"restype": "container", "comp": "list"}, "marker", _azure)
+google_pages = ListingForm({}, "pageToken", _google)

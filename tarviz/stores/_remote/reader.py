@@ -16,10 +16,10 @@ from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import bucket_and_name, folder
 from tarviz.stores._remote.connections import release
-from tarviz.stores._remote.listing import Listing
+from tarviz.stores._remote.listing import ListingForm
 from tarviz.stores._remote.parallel import ParallelStream
 from tarviz.stores._remote.resume import ResumingStream
-from tarviz.stores._remote.small_range import SMALL, Found, SmallRanges
+from tarviz.stores._remote.small_range import SMALL, RangeFront, SmallRanges
 from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
 from tarviz.stores._remote.wire import Wire, stat_of, whole
@@ -88,7 +88,7 @@ class RemoteStore(Store):
         if etag:
             self.wire.access.met(url)  # by another process, perhaps
 
-    def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> Found | None:
+    def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> RangeFront | None:
         state = self._watched.state()
         options = self.options(state)
         try:
@@ -137,7 +137,7 @@ class BucketStore(RemoteStore):
     `pages`: how the store lists (`tarviz.stores._remote.listing`); `upload`: how it takes objects.
     """
 
-    pages: ClassVar[Listing]
+    pages: ClassVar[ListingForm]
     upload: ClassVar[type[Upload]]
 
     def list(self, url: URL) -> Iterator[Stat]:

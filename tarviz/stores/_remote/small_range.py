@@ -46,7 +46,7 @@ _OWN = re.compile(rb"\r\n(date|content-length|content-range):([^\r\n]*)", re.IGN
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RangeFront:
     """The front of a range, and whether that is all of it; `token` names the version it is of."""
 
     data: bytes
@@ -117,7 +117,9 @@ class SmallRanges:
         self._kept: dict[tuple[object, ...], list[tuple[socket.socket, float]]] = {}  # since when
         weakref.finalize(self, _close_all, self._kept)
 
-    def read(self, url: URL, offset: int, length: int, etag: str | None, stall_timeout: float, state: tuple[object, ...]) -> Found | None:
+    def read(
+        self, url: URL, offset: int, length: int, etag: str | None, stall_timeout: float, state: tuple[object, ...]
+    ) -> RangeFront | None:
         """What came of a range, or None where the reader that resumes has to ask.
 
         `state` is equal as long as the environment is. `RetryError` where the server asks for patience.
@@ -144,7 +146,7 @@ class SmallRanges:
             self._ways[key] = (now + _LED, last) if etag and last != way else (now + _SAME, way)
         return answer
 
-    def _follow(self, url: URL, way: _Way | None, asked: _Asked, stall_timeout: float) -> tuple[Found | None, _Way | None]:
+    def _follow(self, url: URL, way: _Way | None, asked: _Asked, stall_timeout: float) -> tuple[RangeFront | None, _Way | None]:
         """What came in the end, and by which way."""
         for _ in range(REDIRECTS + 1):
             answer = None if way is None else self._ask(url, way, asked, stall_timeout)
@@ -156,7 +158,7 @@ class SmallRanges:
                 break  # the reader that resumes says why
         return None, None
 
-    def _ask(self, url: URL, way: _Way, asked: _Asked, stall_timeout: float) -> Found | str | None:
+    def _ask(self, url: URL, way: _Way, asked: _Asked, stall_timeout: float) -> RangeFront | str | None:
         """What one exchange brought; the address where a redirect leads."""
         request = self._request(way, asked)
         if request is None:
@@ -229,7 +231,7 @@ class SmallRanges:
 
     def _exchange(
         self, url: URL, line: socket.socket, request: bytes, way: _Way, asked: _Asked, until: float
-    ) -> tuple[Found | str | None, bool]:
+    ) -> tuple[RangeFront | str | None, bool]:
         """What came, or where the answer leads, and whether the connection is fit for the next request. The head comes before `until`."""
         line.sendall(request)
         head = line.recv(asked.stop - asked.offset + _HEAD)
@@ -254,7 +256,7 @@ class SmallRanges:
         data = _rest(line, body, count)
         whole = len(data) == count
         token = "" if version is None else told.token
-        return led or (Found(data, whole, token) if whole or token else None), whole and told.lasts
+        return led or (RangeFront(data, whole, token) if whole or token else None), whole and told.lasts
 
     def _other(self, url: URL, head: _Head, own: dict[str, str], way: _Way) -> str:
         """An answer that is not the range: where it leads, if anywhere."""

@@ -15,7 +15,7 @@ from tarviz.viewers.panel import readable
 from tarviz.widgets.answers import completion
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.look import Answers
-from tarviz.widgets.browse.query import Wish
+from tarviz.widgets.browse.query import ViewWish
 from tarviz.widgets.host.rpc import Message, rpc
 
 MOST_COLUMNS = 200
@@ -113,10 +113,10 @@ class TableAnswers(Answers):
             self.questions.begin({NAMES})
         return True
 
-    def condition_of(self, wish: Wish) -> str:
+    def condition_of(self, wish: ViewWish) -> str:
         """What a wish chooses, its shard too."""
         more = () if wish.shard is None else (f"shard = {literal(redact(self.rows.shards[wish.shard].url))}",)
-        return Wish(wish.where, also=(*wish.also, *more)).condition
+        return ViewWish(wish.where, also=(*wish.also, *more)).condition
 
     @rpc
     def complete(self, text: str, at: int, label: bool = False) -> Message:

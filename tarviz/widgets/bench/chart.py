@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tarviz.widgets.bench.verdict import per_second
 
 if TYPE_CHECKING:
-    from tarviz.widgets.bench.result import BenchResult, Row
+    from tarviz.widgets.bench.result import BenchResult, TrialRow
 
 BUDGET = 150_000
 _SMALL, _LARGE = 8, 9  # points of letters
@@ -53,7 +53,7 @@ def chart(result: BenchResult, line: list[tuple[float, float, float]] | None = N
     return out.getvalue()
 
 
-def grid(rows: list[Row]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], float]] | None:
+def grid(rows: list[TrialRow]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], float]] | None:
     """Workers, batch sizes (or prefetch, where only that changes) and the rate of each pair; None where there is nothing to sweep."""
     swept = [row for row in rows if row.kind == "tarviz"]
     down_name = down_of(swept)
@@ -67,7 +67,7 @@ def grid(rows: list[Row]) -> tuple[list[Any], list[Any], dict[tuple[Any, Any], f
     return across, down, best
 
 
-def down_of(rows: Iterable[Row]) -> str:
+def down_of(rows: Iterable[TrialRow]) -> str:
     """What stands at the side of the heat map: prefetch where only that changes beside workers, else batch."""
     swept = [row.setting for row in rows if row.kind == "tarviz"]
     several = {name: len({setting.get(name) for setting in swept}) > 1 for name in ("batch", "prefetch")}
@@ -90,7 +90,7 @@ def _bars(axes: Any, title: str, names: list[str], sizes: list[float], words: li
     axes.set_title(title, fontsize=_LARGE, loc="left", color=_INK)
 
 
-def _draw_rates(axes: Any, _result: BenchResult, rows: list[Row], _line: Any) -> None:
+def _draw_rates(axes: Any, _result: BenchResult, rows: list[TrialRow], _line: Any) -> None:
     rows = rows[:16]
     style = {"xerr": [row.margin if math.isfinite(row.margin) else 0.0 for row in rows], "ecolor": _SOFT, "error_kw": {"lw": 1}}
     style["color"] = [_PEER if row.kind == "peer" else _MARK for row in rows]
@@ -98,7 +98,7 @@ def _draw_rates(axes: Any, _result: BenchResult, rows: list[Row], _line: Any) ->
     _bars(axes, "records/s", [row.label for row in rows], rates, list(map(per_second, rates)), 0.36, **style)
 
 
-def _draw_line(axes: Any, result: BenchResult, rows: list[Row], line: list[tuple[float, float, float]]) -> None:
+def _draw_line(axes: Any, result: BenchResult, rows: list[TrialRow], line: list[tuple[float, float, float]]) -> None:
     axes.plot([point[0] for point in line], [point[1] for point in line], color=_MARK, lw=1.6)
     first = rows[0].mean("first_seconds")
     if math.isfinite(first):
@@ -111,7 +111,7 @@ def _draw_line(axes: Any, result: BenchResult, rows: list[Row], line: list[tuple
     axes.set_xlabel("seconds", fontsize=_SMALL, color=_SOFT)
 
 
-def _draw_stages(axes: Any, result: BenchResult, _rows: list[Row], _line: Any) -> None:
+def _draw_stages(axes: Any, result: BenchResult, _rows: list[TrialRow], _line: Any) -> None:
     stages = result.stages()[:14]
     groups = list(dict.fromkeys(group for group, *_ in stages))
     colours = [_COLOURS[groups.index(group) % len(_COLOURS)] for group, *_ in stages]
@@ -120,7 +120,7 @@ def _draw_stages(axes: Any, result: BenchResult, _rows: list[Row], _line: Any) -
     _bars(axes, "ms a record, share of the thread's time", names, times, shares, color=colours)
 
 
-def _draw_heat(axes: Any, result: BenchResult, rows: list[Row], _line: Any) -> None:
+def _draw_heat(axes: Any, result: BenchResult, rows: list[TrialRow], _line: Any) -> None:
     found = grid(rows)
     assert found is not None  # asked before it was put on the list
     across, down, rates = found

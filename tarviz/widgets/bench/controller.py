@@ -23,7 +23,7 @@ from tarviz.widgets.bench.bench_jobs import RUNNERS, PerItem, Trial
 from tarviz.widgets.bench.chart import chart, down_of, grid
 from tarviz.widgets.bench.peers import of_peer
 from tarviz.widgets.bench.rate_meter import Clock, Meter, line
-from tarviz.widgets.bench.result import BenchResult, Row
+from tarviz.widgets.bench.result import BenchResult, TrialRow
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import per_second, word
 from tarviz.widgets.host.behind import begun
@@ -102,7 +102,7 @@ class BenchRun(Controller):
         last = str(self.pipeline.chain[-1]) if self.pipeline is not None and self.pipeline.chain else ""
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         self.result = BenchResult({**self._config, "seconds": self.seconds, "count": self.count}, machine.facts(self.urls), when=when)
-        self.result.rows = [Row(trial.label, trial.kind, trial.setting, trial.note, last_op=last) for trial in self.trials]
+        self.result.rows = [TrialRow(trial.label, trial.kind, trial.setting, trial.note, last_op=last) for trial in self.trials]
         self.at = (0, 0)  # (trial, round) that runs
         self.meter: Meter | None = None
         self._line: list[tuple[float, float, float]] = []
@@ -138,7 +138,7 @@ class BenchRun(Controller):
         finally:
             self._finish()
 
-    def _run(self, trial: Trial, row: Row, number: int) -> None:
+    def _run(self, trial: Trial, row: TrialRow, number: int) -> None:
         if self.cold:
             machine.evict(self.urls)
         share = machine.cached_share(self.urls) if self.urls else None
@@ -317,7 +317,7 @@ def _listed(value: Several) -> list[int | None]:
     return list(value) if isinstance(value, Iterable) else [value]
 
 
-def _row_message(row: Row) -> Message:
+def _row_message(row: TrialRow) -> Message:
     shown = per_second(row.rate) if math.isfinite(row.rate) else ""
     texts = {name: readable(getattr(row, name)) for name in ("label", "error", "last_op")}
     return row.to_dict() | texts | {"shown": shown, "runs": len(row.runs)}
@@ -328,7 +328,7 @@ def _group_message(group: Group) -> Message:
     return found | {"busy": [[readable(word(name)), share] for name, share in found["busy"].items()]}
 
 
-def _heat_message(rows: Sequence[Row]) -> Message | None:
+def _heat_message(rows: Sequence[TrialRow]) -> Message | None:
     found = grid([row for row in rows if math.isfinite(row.rate)])
     if found is None:
         return None

@@ -24,7 +24,7 @@ FORMAT = 1
 
 
 @dataclass(slots=True)
-class Row:
+class TrialRow:
     """One trial: what was measured in each of its runs. `rate` is their mean, `margin` half its 95 % interval."""
 
     label: str
@@ -59,7 +59,7 @@ class Row:
         return plain | known | {"runs": [run.to_dict() for run in self.runs]}
 
     @classmethod
-    def of(cls, found: dict[str, Any]) -> Row:
+    def of(cls, found: dict[str, Any]) -> TrialRow:
         """The row that `to_dict` wrote."""
         words = {name: str(found.get(name, "")) for name in ("label", "kind", "note", "error", "cache", "last_op")}
         return cls(**words, setting=dict(found["setting"]), runs=[Figures.of(run) for run in found["runs"]])
@@ -90,7 +90,7 @@ class BenchResult:
 
     config: dict[str, Any]
     host: dict[str, Any]
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TrialRow] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     grouped_records: int = 0
     state: str = "running"
@@ -166,7 +166,7 @@ class BenchResult:
         """Read what `save` wrote. `UsageError` where the file holds something else."""
         try:
             found = json.loads(Path(path).read_text("utf-8"))
-            rows = [Row.of(each) for each in found["rows"]]
+            rows = [TrialRow.of(each) for each in found["rows"]]
             return cls(found["config"], found["host"], rows, [], 0, found["state"], found["when"])
         except OSError as error:
             raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
@@ -230,7 +230,7 @@ class BenchResult:
         return {"text/plain": str(self), **({"image/png": base64.b64encode(picture).decode()} if picture else {})}
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: TrialRow) -> tuple[str, ...]:
     if not row.runs:
         return (row.label, "failed" if row.error else "…", *[""] * 7)
     figures = [row.mean(name) for name in ("p50", "p90", "p99")]

@@ -11,7 +11,7 @@ from tarviz.runners.stage_timer import BATCH, CUT, DRAW, PICK, READ, SCAN
 from tarviz.widgets.bench.stage_groups import Group
 
 if TYPE_CHECKING:
-    from tarviz.widgets.bench.result import Row
+    from tarviz.widgets.bench.result import TrialRow
 
 _WORDS = {
     READ: "waiting for bytes",
@@ -31,7 +31,7 @@ def word(stage: str) -> str:
     return _WORDS.get(stage, stage)
 
 
-def verdict(rows: Sequence[Row], groups: Sequence[Group], records: int, cores: int) -> tuple[str, str]:
+def verdict(rows: Sequence[TrialRow], groups: Sequence[Group], records: int, cores: int) -> tuple[str, str]:
     """The sentence, its first clause apart: ("decode is the limit", "8.1 of 9.6 ms per record; …")."""
     ours = [row for row in rows if row.kind != "peer" and row.kind != "stage" and math.isfinite(row.rate)]
     head, rest = _limit(groups, records, cores)
@@ -69,7 +69,7 @@ def _limit(groups: Sequence[Group], records: int, cores: int) -> tuple[str, str]
     return f"{word(stage)} is the limit", _joined(cost, busy, more, reading)
 
 
-def _graph_limit(rows: Sequence[Row]) -> tuple[str, str] | None:
+def _graph_limit(rows: Sequence[TrialRow]) -> tuple[str, str] | None:
     """Which op the graph spends most on, by leaving ops out."""
     costs = graph_stages(rows)
     if not costs:
@@ -79,7 +79,7 @@ def _graph_limit(rows: Sequence[Row]) -> tuple[str, str] | None:
     return f"{stage} is the limit in the graph", f"{_ms(seconds)} of {_ms(whole)} ms per record, by leaving ops out"
 
 
-def graph_stages(rows: Sequence[Row]) -> list[tuple[str, float]]:
+def graph_stages(rows: Sequence[TrialRow]) -> list[tuple[str, float]]:
     """(stage, seconds a record) of the graph: what it takes more with an op than without. Of rows of kind `stage` and the one after."""
     known = [row for row in rows if row.kind == "stage" and math.isfinite(row.rate)]
     whole = next((row for row in rows if row.kind == "tarviz" and math.isfinite(row.rate)), None)
@@ -90,7 +90,7 @@ def graph_stages(rows: Sequence[Row]) -> list[tuple[str, float]]:
     return [(names[0], times[0])] + [(name, max(0.0, now - before)) for name, before, now in zip(names[1:], times, times[1:], strict=False)]
 
 
-def _workers(rows: Sequence[Row], cores: int) -> list[str]:
+def _workers(rows: Sequence[TrialRow], cores: int) -> list[str]:
     """What more workers give, everything else equal."""
     plain = [row for row in rows if row.kind == "tarviz" and row.setting.get("workers") is not None]
     counts = sorted({row.setting["workers"] for row in plain})
@@ -114,7 +114,7 @@ def _workers(rows: Sequence[Row], cores: int) -> list[str]:
     return [f"{', '.join(words)} on {plural(cores, 'core')}"] if words else []
 
 
-def _peers(rows: Sequence[Row], best: Row) -> list[str]:
+def _peers(rows: Sequence[TrialRow], best: TrialRow) -> list[str]:
     peers = [row for row in rows if row.kind == "peer" and math.isfinite(row.rate) and row.rate > 0]
     return [f"{best.rate / row.rate:.1f}× the rate of {row.label}" for row in peers]
 

@@ -22,7 +22,7 @@ from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse import export, python_calls, status
 from tarviz.widgets.browse.look import Look, RecordRef
 from tarviz.widgets.browse.opened import OpenShards
-from tarviz.widgets.browse.query import Query, Wish
+from tarviz.widgets.browse.query import Query, ViewWish
 from tarviz.widgets.browse.record_pane.record_answers import media
 from tarviz.widgets.browse.session import ALIVE, Session
 from tarviz.widgets.browse.thumbnails import SIZES
@@ -76,7 +76,7 @@ class Browser(Controller):
         label = None if label is None else label.replace(":", ".", 1)
         if label:
             field_path(label)
-        wish = Wish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(listed(keys)) if keys else frozenset())
+        wish = ViewWish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(listed(keys)) if keys else frozenset())
         self._cache = cache
         self.start = start
         self.overlay = overlay

@@ -8,15 +8,15 @@ from typing import Any
 
 from tarviz.model.errors import redact
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse.query import Wish
+from tarviz.widgets.browse.query import ViewWish
 
 _USUAL = {"where": "", "keys": [], "sort": "order", "seed": 0, "image": "", "label": "", "px": 160, "overlay": "", "start": ""}
 
 
-def browse(urls: Sequence[str | PathLike[str]], wish: Wish, chosen: Mapping[str, Any]) -> str:
+def browse(urls: Sequence[str | PathLike[str]], wish: ViewWish, chosen: Mapping[str, Any]) -> str:
     """`tarviz.browse(…)` with what differs from the usual.
 
-    >>> browse(["a.tar"], Wish("cls = 1", "random", 4), {"px": 96})
+    >>> browse(["a.tar"], ViewWish("cls = 1", "random", 4), {"px": 96})
     "tarviz.browse('a.tar', where='cls = 1', sort='random', seed=4, px=96)"
     """
     words = {"where": wish.condition, "keys": sorted(wish.keys), "sort": wish.sort, "seed": wish.seed if wish.sort == "random" else 0}

@@ -28,7 +28,7 @@ _CHUNK = 65_536
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ViewWish:
     """What a view is to show: rows where `where` and all of `also` are true, of one `shard` (None: of all), `sort`ed, `seed` for random.
 
     `label` is the column that "label" sorts by. `descending` turns the order round; what has no value comes last. `keys` are the only
@@ -124,7 +124,7 @@ class Query:
     """The rows of one wish, found on a thread; `ids` grows until `done`. `checked` of the rows known were looked at."""
 
     rows: Rows
-    wish: Wish
+    wish: ViewWish
     questions: Questions
     number: int = 0
     found: int = 0

@@ -20,7 +20,7 @@ from tarviz.widgets.answers.table_answers import TableAnswers
 from tarviz.widgets.browse import python_calls, status
 from tarviz.widgets.browse.look import Answers, Look, RecordRef
 from tarviz.widgets.browse.opened import OpenShards
-from tarviz.widgets.browse.query import Query, Wish, find_row
+from tarviz.widgets.browse.query import Query, ViewWish, find_row
 from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
 from tarviz.widgets.browse.rows import RECORD_BITS
 from tarviz.widgets.browse.thumbnails import SIZES
@@ -109,9 +109,9 @@ class Session(Answers):
         among = tuple(self.shards.marks.array().tolist()) if only else None
         inside, boxes = self.map.inside(area), None if objects is None else tuple(objects)
         keys = self.look.query.wish.keys
-        return self._show(Wish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, inside, boxes))
+        return self._show(ViewWish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, inside, boxes))
 
-    def _show(self, wish: Wish) -> Message:
+    def _show(self, wish: ViewWish) -> Message:
         before = self.look.query
         with self._lock:
             query = self.look.query = Query(self.rows, wish, self.questions, next(self.shards.numbers)).start()

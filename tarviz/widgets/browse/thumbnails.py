@@ -16,7 +16,7 @@ from tarviz.model.errors import TarvizError, redact, safe
 from tarviz.model.processors import processors
 from tarviz.widgets.answers.questions import Box
 from tarviz.widgets.browse.rows import Row, Want, payloads
-from tarviz.widgets.panes.overlays import Over, Overlays
+from tarviz.widgets.panes.overlays import Overlay, Overlays
 
 SIZES = (96, 160, 256)
 """Sides of a tile in pixels, as the grid offers them."""
@@ -30,7 +30,7 @@ class Tile:
     picture: bytes = b""
     text: str = ""
     reason: str = ""
-    over: Over | None = None
+    over: Overlay | None = None
 
 
 Payloads: TypeAlias = dict[str, bytes]

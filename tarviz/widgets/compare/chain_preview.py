@@ -24,7 +24,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.viewers import choose
 from tarviz.widgets.compare.overlaid import Overlaid
 from tarviz.widgets.compare.value_picture import ShownValue, pixels_of, shown, thumbnail
-from tarviz.widgets.panes.overlays import Over, Overlays
+from tarviz.widgets.panes.overlays import Overlay, Overlays
 
 KEPT = 768 << 20
 """Bytes of values kept for the stage; what comes later keeps its thumbnail only."""
@@ -62,7 +62,7 @@ class StepTile:
     picture: bytes = b""
     text: str = ""
     error: TarvizError | None = None
-    over: Over | None = None
+    over: Overlay | None = None
     behind: str = ""
 
 

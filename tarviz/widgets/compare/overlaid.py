@@ -14,7 +14,7 @@ from tarviz.ops.base import Op, names_of
 from tarviz.ops.chains import Chain
 from tarviz.ops.resize import Resize
 from tarviz.ops.values.geometric import CarryingOp
-from tarviz.widgets.panes.overlays import Over, Overlays
+from tarviz.widgets.panes.overlays import Overlay, Overlays
 
 _SIDE = 320  # pixels a side of a mask
 _TWO_SIZES = (1000, 2000)  # of a picture, to see whether annotations grow with it
@@ -32,7 +32,7 @@ class Overlaid:
         self._forms = {name: form for op in chain if isinstance(op, CarryingOp) for name, form in op.carries if form}
         self._lying: frozenset[str] = frozenset()
 
-    def over(self, record: Mapping[str, Any], ext: str) -> Over | None:
+    def over(self, record: Mapping[str, Any], ext: str) -> Overlay | None:
         """What lies over the field `ext` of a record; None where it is no picture, or nothing does."""
         size = _size(record.get(ext), ext)
         if size is None:
@@ -44,7 +44,7 @@ class Overlaid:
         rows = [name for name, form in self._forms.items() if name in record and name not in self.behind and form]
         more = [shape for name in rows for shape in _shapes(record[name], self._forms[name], size)]
         if more:
-            over = Over(over.width, over.height, (*over.shapes, *more), over.masks, (*over.fields, *rows))
+            over = Overlay(over.width, over.height, (*over.shapes, *more), over.masks, (*over.fields, *rows))
         for shape in over.shapes:
             self.overlays.colour(shape.name)
         self._lying |= frozenset(over.fields)

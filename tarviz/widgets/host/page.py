@@ -33,7 +33,7 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 _BESIDE = re.compile(r"/(\d{1,4})(/.*)")
 
 
-class Page:
+class ControllerPage:
     """A controller as a page: `url` is its address with the token; `serve()` blocks, `start()` does not.
 
     `port=0` takes a free one. With `idle_exit` (seconds), the page ends after so long without a request. A `host` other than
@@ -81,7 +81,7 @@ class Page:
             begun("idle", self._watch, self.idle_exit)
         self._server.serve_forever(poll_interval=0.2)
 
-    def start(self) -> Page:
+    def start(self) -> ControllerPage:
         """Serve on a thread of its own."""
         self._thread = begun("page", self.serve)
         return self
@@ -102,7 +102,7 @@ class Page:
         for controller in self.controllers:
             controller.close()
 
-    def __enter__(self) -> Page:
+    def __enter__(self) -> ControllerPage:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -114,7 +114,7 @@ class _Server(ThreadingTCPServer):  # not HTTPServer, which asks DNS for the mac
     allow_reuse_address = True
     request_queue_size = 128  # many pages at once; five of socketserver's are soon over
 
-    def __init__(self, address: tuple[str, int], page: Page) -> None:
+    def __init__(self, address: tuple[str, int], page: ControllerPage) -> None:
         self.page = page
         self._open: WeakSet[socket.socket] = WeakSet()
         super().__init__(address, _Handler)
@@ -144,7 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     @property
-    def page(self) -> Page:
+    def page(self) -> ControllerPage:
         return cast(_Server, self.server).page
 
     def _shown(self) -> tuple[Controller | None, str]:

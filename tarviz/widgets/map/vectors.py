@@ -24,7 +24,7 @@ _CHUNK = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Vectors:
+class MapVectors:
     """float32 [n, d], and the rows they are of."""
 
     ids: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Vectors:
     """What was left out; "" where nothing was."""
 
 
-def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int], None]) -> Vectors:
+def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int], None]) -> MapVectors:
     """The vectors of rows: an `npy` field flat as it is, a picture as its `likeness`. `say(done, of)` may raise to end it.
 
     `UsageError` where arrays differ in shape or are no numbers, or where no record has any; `LimitError` above 2 GiB.
@@ -80,7 +80,7 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
     good = np.isfinite(values).all(axis=1)
     bad += int((~good).sum())
     notes += [f"{count:,} {what}" for count, what in ((missing, "without the field"), (bad, "unreadable")) if count]
-    return Vectors(np.array(kept, np.int64)[good], values[good] if not good.all() else values, ", ".join(notes))
+    return MapVectors(np.array(kept, np.int64)[good], values[good] if not good.all() else values, ", ".join(notes))
 
 
 def _fit(vector: NDArray[np.generic], ext: str, key: str) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ class Mask:
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class Overlay:
     """What lies over a picture of `width` × `height` pixels; `fields` are those that its shapes and masks come from."""
 
     width: int
@@ -84,7 +84,7 @@ class Overlays:
         looked_into = [ext for ext in found.written if viewers.choose(ext) != "cls" and self._found.get(ext, 0) > -64]
         return [*found.masks, *(ext for ext in looked_into if sizes[ext] <= _MOST_BYTES)]
 
-    def over(self, blobs: Mapping[str, Any], picture: str, width: int, height: int, side: int = 0) -> Over:
+    def over(self, blobs: Mapping[str, Any], picture: str, width: int, height: int, side: int = 0) -> Overlay:
         """What lies over a picture of `width` × `height`; masks are made at most `side` pixels a side (0: as large as they are).
 
         Fields are bytes, or what a chain made of them: decoded JSON, masks as arrays [h, w] or [h, w, c].
@@ -112,7 +112,7 @@ class Overlays:
                 shapes = looked_up.find(value, width, height, self.form)
         most = min(side or _MASK_SIDE, _MASK_SIDE)
         shapes = [replace(shape, numbers=runs.thinned(_as_runs(shape), most)) if shape.kind == "mask" else shape for shape in shapes]
-        return Over(width, height, tuple(shapes), tuple(masks), tuple(of))
+        return Overlay(width, height, tuple(shapes), tuple(masks), tuple(of))
 
     def colour(self, name: str) -> str:
         """The colour of a class, as `#rrggbb`: dealt out as names are first asked for, so that no two of them share one as far as colours
@@ -196,7 +196,7 @@ def _coloured(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[n
     return colours, tuple((int(n), names.get(int(n), str(int(n))), tones.id_colour(int(n))) for n in own[:40])
 
 
-def painted(picture: bytes, over: Over | None, overlays: Overlays) -> bytes:
+def painted(picture: bytes, over: Overlay | None, overlays: Overlays) -> bytes:
     """A tile with what lies over it drawn in, for where nothing can be laid over: a saved sheet, a page without scripts."""
     from PIL import Image
 

@@ -11,7 +11,7 @@ import pytest
 
 from tarviz.commands.verify import repair as verify_repair
 from tarviz.commands.verify import verify
-from tarviz.commands.verify.verified import Saved, Verified
+from tarviz.commands.verify.verified import Salvage, Verified
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadOptions
 from tarviz.testing.strategies import numbered, shard
@@ -34,7 +34,7 @@ class TestRepair:
         result = verify([str(a)], repair=True)
 
         saved = a.with_name("a.repaired.tar")
-        assert [Saved(str(a), str(saved), len(content) - 1, saved.stat().st_size)] == result.written
+        assert [Salvage(str(a), str(saved), len(content) - 1, saved.stat().st_size)] == result.written
         assert [record for record in content if record[0] != "train/n00000017"] == plain(saved)
         assert any("E_CHECKSUM" == fault["code"] for fault in result.faults)
         assert (2, 0) == (result.exit_code, verify([str(saved)]).exit_code)
@@ -124,7 +124,7 @@ def test_the_whole_of_a_repair(make: Make, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(make(b"", "empty").parent)
     result = verify(["a.tar", "b.tar"], repair=True)
 
-    assert [Saved("b.tar", "b.repaired.tar", 1, 3072 + 1024 - 512)] == result.written
+    assert [Salvage("b.tar", "b.repaired.tar", 1, 3072 + 1024 - 512)] == result.written
     *found, saved = str(result).splitlines()
     assert "b.tar → b.repaired.tar: 1 record, 3.58 kB" == saved
     assert "3 records in 2 files: E_TRUNCATED ×1, W_PENDING ×1" == found[-1]

@@ -29,7 +29,7 @@ from tarviz.model.types import URL
 from tarviz.ops import Func
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import Row
+from tarviz.runners.elsewhere import MadeRow
 from tarviz.runners.shares import Piece
 from tarviz.runners.walk import work
 from tarviz.samples import write_shard
@@ -196,7 +196,7 @@ def test_a_function_goes_to_the_next_engine(cluster: Cluster) -> None:
 @pytest.mark.parametrize(("early", "comes"), [(0, True), (1, True), (2, True), (3, False)])
 def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time one row further; none comes twice."""
-    rows = [Row(str(number), number + 1, {"x": bytes(99)}) for number in range(5)]
+    rows = [MadeRow(str(number), number + 1, {"x": bytes(99)}) for number in range(5)]
     whole = b"".join(packed(rows, None, ReadReport()))
     answers = [whole[: (number + 1) * len(whole) // 6] for number in range(early)]
 
@@ -220,7 +220,7 @@ class TestShares:
 
     @pytest.fixture(autouse=True)
     def transformed(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        rows = [Row(str(at), at + 1, DataError("bad", code="E_OP") if at in (0, 20, 33) else {"x": at}) for at in range(50)]
+        rows = [MadeRow(str(at), at + 1, DataError("bad", code="E_OP") if at in (0, 20, 33) else {"x": at}) for at in range(50)]
         whole = b"".join(packed(rows, None, ReadReport()))
         monkeypatch.setattr("tarviz.stores.ais.transformed", lambda *_: contextlib.nullcontext(io.BytesIO(whole)))
 

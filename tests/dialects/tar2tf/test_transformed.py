@@ -13,10 +13,10 @@ from tarviz.dialects.tar2tf._transformed import packed, unpacked
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import Row
+from tarviz.runners.elsewhere import MadeRow
 
 
-def sent(rows: list[Row], wanted: frozenset[str] | None = None, report: ReadReport | None = None) -> bytes:
+def sent(rows: list[MadeRow], wanted: frozenset[str] | None = None, report: ReadReport | None = None) -> bytes:
     """The file that a transformer sends."""
     return b"".join(packed(rows, wanted, report or ReadReport()))
 
@@ -33,7 +33,7 @@ def test_each_record_is_an_example_that_any_program_reads() -> None:
         "__shard__": "s",
     }
     error = DataError("bad picture", code="E_DECODE", key="l", member="l.jpg", offset=512, hint="Look.")
-    (one, two, end) = map(example.features, tfrecord.read(sent([Row("k", 7, value), Row("l", 8, error)])))
+    (one, two, end) = map(example.features, tfrecord.read(sent([MadeRow("k", 7, value), MadeRow("l", 8, error)])))
 
     said = json.loads(bytes(one.pop("__head__")[1][0]))
     fields = [["b", ["bytes"]], ["t", ["text"]], ["a", ["array", "|u1", [2, 1]]], ["n", ["number", "<f4", []]]]
@@ -60,7 +60,7 @@ def test_each_record_is_an_example_that_any_program_reads() -> None:
 )
 def test_an_error_comes_as_what_it_is(error: TarvizError, kind: type[TarvizError]) -> None:
     error.at(key="k", member="k.jpg", offset=512, hint="Look.")
-    (row,) = unpacked(io.BytesIO(sent([Row("k", 3, error)])), ReadReport())
+    (row,) = unpacked(io.BytesIO(sent([MadeRow("k", 3, error)])), ReadReport())
 
     assert (kind, "k", 3) == (type(row.value), row.key, row.behind)
     assert (error.message, error.code, "Look.") == (row.value.message, row.value.code, row.value.hint)
@@ -69,14 +69,14 @@ def test_an_error_comes_as_what_it_is(error: TarvizError, kind: type[TarvizError
 
 def test_a_record_may_be_larger_than_what_is_read_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", "1000")
-    (row,) = unpacked(io.BytesIO(sent([Row("k", 1, {"x": bytes(2000)})])), ReadReport())
+    (row,) = unpacked(io.BytesIO(sent([MadeRow("k", 1, {"x": bytes(2000)})])), ReadReport())
 
     assert {"x": bytes(2000)} == row.value
 
 
 def test_whole_numbers_are_such_up_to_64_bits() -> None:
     numbers = [2**63 - 1, 2**63, -(2**63), -(2**63) - 1]
-    data = sent([Row("k", 1, {str(at): number for at, number in enumerate(numbers)})])
+    data = sent([MadeRow("k", 1, {str(at): number for at, number in enumerate(numbers)})])
     head = json.loads(bytes(example.features(next(iter(tfrecord.read(data))))["__head__"][1][0]))
 
     assert ["int", "json", "int", "json"] == [what for _, (what,) in head["fields"]]
@@ -103,7 +103,7 @@ class TestTransport:
             "true": True,
         }
 
-        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
+        (row,) = unpacked(io.BytesIO(b"".join(packed([MadeRow("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
 
         assert ("k\udcff", 7, list(value)) == (row.key, row.behind, list(row.value))
         for name, there in row.value.items():
@@ -116,13 +116,13 @@ class TestTransport:
         report.add(Fault("W_X", "odd"))
         found = ReadReport()
 
-        (row,) = unpacked(io.BytesIO(b"".join(packed([Row("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
+        (row,) = unpacked(io.BytesIO(b"".join(packed([MadeRow("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
 
         assert {"y": 2} == row.value
         assert report.to_dict() == found.to_dict()
 
     def test_every_early_end_is_noticed(self) -> None:
-        whole = b"".join(packed([Row(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
+        whole = b"".join(packed([MadeRow(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
         for size in range(0, len(whole), 7):
             with pytest.raises(StoreError, match="E_LENGTH"):
                 list(unpacked(io.BytesIO(whole[:size]), ReadReport()))
@@ -133,7 +133,7 @@ class TestTransport:
                 list(unpacked(io.BytesIO(data), ReadReport()))
 
     def test_what_does_not_travel_is_the_error_of_its_record(self) -> None:
-        rows = [Row("k", 1, {"x": object()}), Row("l", 2, {"x": 1})]
+        rows = [MadeRow("k", 1, {"x": object()}), MadeRow("l", 2, {"x": 1})]
 
         bad, good = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
 
@@ -142,7 +142,7 @@ class TestTransport:
 
 
 def test_a_record_that_was_spoilt_on_its_way_is_asked_for_again() -> None:
-    data = bytearray(b"".join(packed([Row("k", 1, {"x": b"y" * 99})], None, ReadReport())))
+    data = bytearray(b"".join(packed([MadeRow("k", 1, {"x": b"y" * 99})], None, ReadReport())))
     data[60] ^= 1
 
     with pytest.raises(StoreError, match="comes damaged"):
@@ -159,7 +159,7 @@ def test_what_reading_skipped_there_is_told_here() -> None:
 
 
 def test_an_end_that_counts_otherwise_is_an_early_one() -> None:
-    ends = [b"".join(packed([Row("k", at, {}) for at in range(count)], None, ReadReport())) for count in (0, 1)]
+    ends = [b"".join(packed([MadeRow("k", at, {}) for at in range(count)], None, ReadReport())) for count in (0, 1)]
     size = len(b"".join(tfrecord.frame([bytes(next(iter(tfrecord.read(ends[1]))))]).buffers()))
 
     for data in (ends[1][:size] + ends[0], ends[1][size:]):

@@ -8,24 +8,24 @@ from typing import Any
 import pytest
 
 from tarviz import engines
-from tarviz.engines import Done, EnginePlan
-from tarviz.engines.ray.tasks import Cluster
+from tarviz.engines import EnginePlan, TaskEnd
+from tarviz.engines.ray.tasks import RayEngine
 from tarviz.model.errors import TarvizError
 from tests.engines.jobs import job
 from tests.engines.ray.here import RayError, RayHere, RayTaskError, TaskCancelledError
 
 
-def cluster(plan: EnginePlan = EnginePlan()) -> Cluster:  # noqa: B008
+def cluster(plan: EnginePlan = EnginePlan()) -> RayEngine:  # noqa: B008
     """The engine that is started for a plan."""
     made = engines.start("ray", job, plan)
-    assert isinstance(made, Cluster)
+    assert isinstance(made, RayEngine)
     return made
 
 
 class TestResults:
     @pytest.mark.parametrize(("count", "room", "most"), [(None, 2, 4), (1, 1, 1), (3, 3, 3)])
     def test_come_in_the_order_of_the_tasks_whichever_ends_first(self, ray: RayHere, count: int | None, room: int, most: int) -> None:
-        heard: list[Done] = []
+        heard: list[TaskEnd] = []
         ticks: list[int] = []
         with cluster(EnginePlan(count, tick=ticks.append, heard=heard.append)) as engine:
             results = list(engine.run([("tick", at) for at in range(7)]))
@@ -84,13 +84,13 @@ class TestLost:
 
     def test_three_times_is_an_error_that_may_be_answered(self, ray: RayHere) -> None:
         ray.wrong = dict.fromkeys(range(3), RayError)
-        heard: list[Done] = []
+        heard: list[TaskEnd] = []
         with cluster(EnginePlan(1, heard=heard.append)) as engine:
             (error, _), (value, _) = engine.run([("tick", 5), ("tick", 6)], lambda number, error: error)
             assert 2 == engine.lost
 
         assert ("the worker was lost 3 times: node died.", "E_WORKER", 6) == (error.message, error.code, value)
-        assert [Done(0, "lost", False, error, 0), 6] == [heard[0], heard[1].value]
+        assert [TaskEnd(0, "lost", False, error, 0), 6] == [heard[0], heard[1].value]
 
     @pytest.mark.parametrize(
         ("kind", "words"),

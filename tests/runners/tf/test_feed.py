@@ -22,9 +22,9 @@ from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Position, ReaderPlan, Track, Trail
-from tarviz.runners.shares import Reader
+from tarviz.runners.shares import ShareReader
 from tarviz.runners.tf import feed
-from tarviz.runners.tf.feed import Chunk, ahead, chunks
+from tarviz.runners.tf.feed import FeedChunk, ahead, chunks
 from tarviz.samples import write_shard
 from tarviz.testing.strategies import shard
 from tests.conftest import own_threads, wait_until
@@ -51,7 +51,7 @@ def names(*exts: str) -> dict[str, tuple[str, ...]]:
 def test_the_place_of_each_record_is_noted(urls: list[URL]) -> None:
     pipeline = Pipeline(urls, block_size=8192)
     for shuffle, expected in ((0, [[0, 0, 1], [0, 0, 40], [0, 1, 1], [0, 4, 40]]), (9, [[0, 0, 1], [0, 0, 40], [0, 0, 41], [0, 0, 200]])):
-        plan = ReaderPlan(pipeline, Reader(), shuffle)
+        plan = ReaderPlan(pipeline, ShareReader(), shuffle)
         track = Track(Trail(), mixed=plan.drawn)
         list(chunks(pipeline, names("cls"), ReadReport(), plan=plan, track=track))
 
@@ -108,7 +108,7 @@ def test_one_worker_reads_in_the_thread_that_asks(urls: list[URL], monkeypatch: 
 
 
 def test_a_record_without_a_field_ends_it_or_is_left_out(urls: list[URL]) -> None:
-    made: list[Chunk] = []
+    made: list[FeedChunk] = []
     with pytest.raises(SchemaError) as caught:
         made.extend(chunks(Pipeline(urls[1]), names("txt"), ReadReport()))
     assert "k42" == caught.value.key

@@ -22,7 +22,7 @@ from tarviz.samples import write_shard
 tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
 
 from tarviz.runners.tf import routes  # noqa: E402
-from tarviz.runners.tf.routes import Asked, Graph, InThreads, OnEngine, Raw  # noqa: E402
+from tarviz.runners.tf.routes import Graph, InThreads, OnEngine, Raw, ShapeOptions  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def chosen(pipeline: Pipeline, graph: bool | None = None, place: Any = None, **asked: Any) -> routes.Route:
-    return routes.chosen(pipeline, graph, place, Asked(**asked))
+    return routes.chosen(pipeline, graph, place, ShapeOptions(**asked))
 
 
 class TestChosen:

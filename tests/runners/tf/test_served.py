@@ -17,8 +17,8 @@ from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import ReaderPlan
-from tarviz.runners.shares import Piece, Reader
-from tarviz.runners.tf.served import Places, places
+from tarviz.runners.shares import Piece, ShareReader
+from tarviz.runners.tf.served import ServedPlaces, places
 from tarviz.samples import write_shard
 from tarviz.testing.strategies import numbered
 
@@ -35,13 +35,13 @@ def urls(tmp_path: Path) -> str:
     return str(tmp_path / "{0..1}.tar")
 
 
-def found(urls: Any, pieces: list[Piece] | None = None, fields: dict[str, tuple[str, ...]] = FIELDS, *, skip: bool = False) -> Places:
+def found(urls: Any, pieces: list[Piece] | None = None, fields: dict[str, tuple[str, ...]] = FIELDS, *, skip: bool = False) -> ServedPlaces:
     pipeline = urls if isinstance(urls, Pipeline) else Pipeline(urls)
-    given = ReaderPlan(pipeline, Reader()).pieces(0, 0) if pieces is None else pieces
+    given = ReaderPlan(pipeline, ShareReader()).pieces(0, 0) if pieces is None else pieces
     return places(pipeline, fields, given, 4, ReadReport(), skip=skip)
 
 
-def read(given: Places) -> list[tuple[str, int, list[bytes]]]:
+def read(given: ServedPlaces) -> list[tuple[str, int, list[bytes]]]:
     """Key, number and fields of each record, read as a worker does: run by run."""
     records = []
     for run in range(len(given)):
@@ -92,7 +92,7 @@ def test_a_record_that_lacks_a_field_is_left_out_or_ends_them(make: Callable[...
     url = make([(f"r{n}", {"cls": b"1", "txt": b"t"} if n not in (2, 4) else {"cls": b"1"}) for n in range(6)])
     other = make([("s0", {"cls": b"1", "txt": b"t"})], "b.tar")
     pipeline, report = Pipeline([str(url), str(other)]), ReadReport()
-    given = places(pipeline, FIELDS, ReaderPlan(pipeline, Reader()).pieces(0, 0), 0, report, skip=skip)
+    given = places(pipeline, FIELDS, ReaderPlan(pipeline, ShareReader()).pieces(0, 0), 0, report, skip=skip)
 
     assert (["r0", "r1", "r3", "r5", "s0"] if skip else ["r0", "r1"]) == [key for key, _, _ in read(given)]
     assert (["r2", "r4"] if skip else []) == [fault.key for fault in report.skipped]

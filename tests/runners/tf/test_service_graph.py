@@ -15,7 +15,7 @@ from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import ReaderPlan
-from tarviz.runners.shares import Reader
+from tarviz.runners.shares import ShareReader
 from tarviz.runners.tf.served import places
 from tarviz.samples import write_shard
 
@@ -37,7 +37,7 @@ def elements(pipeline: Pipeline, calls: int | None = None) -> list[tuple[int, li
     there = Schema({ext: plan.fields[ext] for ext in fields})
     schema = typed.found(pipeline, plan.schema, None, None)
     parts = steps(pipeline, there, schema, lambda: unpack(plan.first, plan.needs))
-    where = places(pipeline, fields, ReaderPlan(pipeline, Reader()).pieces(0, 0), 0, ReadReport(), skip=False)
+    where = places(pipeline, fields, ReaderPlan(pipeline, ShareReader()).pieces(0, 0), 0, ReadReport(), skip=False)
     made = service.graph(pipeline, where, list(fields), parts, whole(pipeline, there, schema).tensors, calls)
     return [(int(run), numbers.numpy().tolist(), [value.numpy() for value in values]) for run, numbers, values in made]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tarviz.model.errors import DataError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.runners.plans import ReaderPlan
-from tarviz.runners.shares import Reader
+from tarviz.runners.shares import ShareReader
 from tarviz.runners.tf.source import HANDLE, Columns, PipelineSource, even
 from tarviz.samples import write_shard
 
@@ -40,7 +40,7 @@ def source(urls: str, **options: Any) -> PipelineSource:
     """Raw fields of a pipeline, by one thread."""
     pipeline = Pipeline(urls)
     given: dict[str, Any] = {"epoch": 0, "repeat": 1, "workers": 1, "ordered": True, "extra": False, "reach": 8, **options}
-    plan = ReaderPlan(pipeline, Reader())
+    plan = ReaderPlan(pipeline, ShareReader())
     return PipelineSource(pipeline, {"cls": ("cls",)}, ("__key__", "__index__", "cls"), Columns(), plan=plan, **given)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tarviz.model.types import URL
 from tarviz.stores._remote import access
-from tarviz.stores._remote.access import Access, Bearer, Kept
+from tarviz.stores._remote.access import Access, Bearer, CredentialCache
 from tests.conftest import each_case
 
 
@@ -37,7 +37,7 @@ class TestPlain:
 class TestKept:
     def test_it_is_looked_for_again_when_the_environment_changes(self, monkeypatch):
         found = []
-        kept = Kept(lambda: found.append(1) or Bearer("t", 4e9), ["AWS_PROFILE"])
+        kept = CredentialCache(lambda: found.append(1) or Bearer("t", 4e9), ["AWS_PROFILE"])
 
         assert kept() is kept()
         assert 1 == len(found)
@@ -65,7 +65,7 @@ class TestKept:
         monkeypatch.setattr(access.time, "time", lambda: now[0])
         found = []
         end = None if expires is None else now[0] + expires
-        kept = Kept(lambda: found.append(1) or (None if end is None else Bearer("t", end)), [])
+        kept = CredentialCache(lambda: found.append(1) or (None if end is None else Bearer("t", end)), [])
         kept()
         now[0] += later
         kept()
@@ -74,7 +74,7 @@ class TestKept:
 
     def test_threads_that_come_at_once_look_once(self):
         found, ready = [], threading.Barrier(8)
-        kept = Kept(lambda: found.append(1) or Bearer("t", 4e9), [])
+        kept = CredentialCache(lambda: found.append(1) or Bearer("t", 4e9), [])
         threads = [threading.Thread(target=lambda: (ready.wait(), kept())) for _ in range(8)]
         for thread in threads:
             thread.start()
@@ -84,7 +84,7 @@ class TestKept:
         assert [1] == found
 
     def test_there_is_nothing_to_forget_where_none_was_found(self):
-        kept = Kept(lambda: None, [])
+        kept = CredentialCache(lambda: None, [])
         kept()
 
         assert not kept.forget()

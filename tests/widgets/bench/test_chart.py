@@ -14,12 +14,12 @@ from matplotlib import figure as figures
 from tarviz.widgets.bench import chart as charts
 from tarviz.widgets.bench.chart import chart, down_of, grid
 from tarviz.widgets.bench.rate_meter import Figures
-from tarviz.widgets.bench.result import BenchResult, Row
+from tarviz.widgets.bench.result import BenchResult, TrialRow
 from tarviz.widgets.bench.stage_groups import Group
 
 
-def row(label: str, rate: float, kind: str = "tarviz", margin: float = math.nan, **setting: Any) -> Row:
-    return Row(label, kind, setting, runs=[Figures(rate=rate, margin=margin, first_seconds=0.25)])
+def row(label: str, rate: float, kind: str = "tarviz", margin: float = math.nan, **setting: Any) -> TrialRow:
+    return TrialRow(label, kind, setting, runs=[Figures(rate=rate, margin=margin, first_seconds=0.25)])
 
 
 @pytest.fixture

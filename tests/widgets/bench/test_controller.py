@@ -25,7 +25,7 @@ from tarviz.widgets.bench.bench_jobs import Trial, count_of
 from tarviz.widgets.bench.chart import chart
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.rate_meter import Figures, Meter, half_interval, line
-from tarviz.widgets.bench.result import BenchResult, Row
+from tarviz.widgets.bench.result import BenchResult, TrialRow
 from tarviz.widgets.bench.stage_groups import Group, counted, groups
 from tarviz.widgets.bench.verdict import verdict
 from tarviz.widgets.host.rpc import answer
@@ -288,8 +288,8 @@ class TestStages:
 
 
 class TestVerdict:
-    def row(self, rate: float, kind: str = "tarviz", label: str = "x", **setting: Any) -> Row:
-        return Row(label, kind, setting, runs=[Figures(rate=rate, margin=0.01)])
+    def row(self, rate: float, kind: str = "tarviz", label: str = "x", **setting: Any) -> TrialRow:
+        return TrialRow(label, kind, setting, runs=[Figures(rate=rate, margin=0.01)])
 
     def test_one_thread(self):
         groups = [Group("this thread", 1, 10.0, {"read": 0.2, "decode": 8.1, "batch": 1.3})]
@@ -354,7 +354,7 @@ class TestVerdict:
         )
 
     def test_rates_that_waver_are_said_to(self):
-        rows = [Row("x", "tarviz", {}, runs=[Figures(rate=100, margin=60)])]
+        rows = [TrialRow("x", "tarviz", {}, runs=[Figures(rate=100, margin=60)])]
 
         assert "the rates vary by ±60 %" in verdict(rows, [], 0, 2)[1]
 
@@ -494,7 +494,7 @@ class TestBaseline:
     @pytest.mark.parametrize(("other", "noted"), [({}, False), ({"cores": 3}, True), ({"system": "Plan 9"}, True)])
     def test_a_baseline_of_another_machine_is_noted(self, other: dict[str, Any], noted: bool):
         host = {"cores": 2, "system": "Linux"}
-        ours, base = (BenchResult({}, where, [Row("x", "tarviz", {}, runs=[Figures(rate=5.0)])]) for where in (host, host | other))
+        ours, base = (BenchResult({}, where, [TrialRow("x", "tarviz", {}, runs=[Figures(rate=5.0)])]) for where in (host, host | other))
 
         ours.compare(base)
 
@@ -554,7 +554,7 @@ class TestStaticForms:
         assert b"" == chart(BenchResult({}, {}))
 
     def test_words_that_look_like_mathematics_are_words(self):
-        result = BenchResult({}, {"cores": 1}, [Row("$x^2 & _", "tarviz", {}, runs=[Figures(rate=5.0)])])
+        result = BenchResult({}, {"cores": 1}, [TrialRow("$x^2 & _", "tarviz", {}, runs=[Figures(rate=5.0)])])
 
         assert b"\x89PNG" == chart(result)[:4]
 

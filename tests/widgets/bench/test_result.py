@@ -11,7 +11,7 @@ import pytest
 
 from tarviz.model.errors import UsageError
 from tarviz.widgets.bench.rate_meter import Figures
-from tarviz.widgets.bench.result import Against, BenchResult, Row
+from tarviz.widgets.bench.result import Against, BenchResult, TrialRow
 from tarviz.widgets.bench.stage_groups import Group
 
 FIGURES = Figures(100.0, 5.0, 12.25, 500, 61_250_000, 5.0, 0.125, 32, 532, 1.25, 2.5, 30.0)
@@ -20,11 +20,11 @@ HOST = {"cores": 2, "load": 0.5, "system": "Linux x86_64", "files": ["ext4", "tm
 
 def result(**more: Any) -> BenchResult:
     rows = [
-        Row("batch 32", "tarviz", {"workers": None, "batch": 32}, runs=[FIGURES], cache="warm (all in memory)"),
-        Row("webdataset", "peer", runs=[Figures(rate=40.0, first_seconds=1.0), Figures(rate=60.0, first_seconds=3.0)]),
-        Row("broken", "peer", error="E_X: no"),
-        Row("waiting", "tarviz"),
-        Row("reading alone", "stage", runs=[Figures(rate=400.0)]),
+        TrialRow("batch 32", "tarviz", {"workers": None, "batch": 32}, runs=[FIGURES], cache="warm (all in memory)"),
+        TrialRow("webdataset", "peer", runs=[Figures(rate=40.0, first_seconds=1.0), Figures(rate=60.0, first_seconds=3.0)]),
+        TrialRow("broken", "peer", error="E_X: no"),
+        TrialRow("waiting", "tarviz"),
+        TrialRow("reading alone", "stage", runs=[Figures(rate=400.0)]),
     ]
     groups = [Group("this thread", 1, 5.0, {"read": 1.0, "decode": 3.0}, "for records")]
     return BenchResult({"chain": "decode"}, HOST, rows, groups, 500, "done", "now", **more)
@@ -118,12 +118,12 @@ class TestPlain:
 
     def test_stages_of_a_graph_have_their_share_of_all(self):
         rows = [
-            Row("whole", "tarviz", runs=[Figures(rate=100.0)], last_op="flip"),
-            Row("reading alone", "stage", runs=[Figures(rate=400.0)]),
+            TrialRow("whole", "tarviz", runs=[Figures(rate=100.0)], last_op="flip"),
+            TrialRow("reading alone", "stage", runs=[Figures(rate=400.0)]),
         ]
 
         assert [("graph", "reading alone", 2.5, 0.25), ("graph", "flip", 7.5, 0.75)] == BenchResult({}, {}, rows).stages()
-        assert [] == BenchResult({}, {}, [Row("none", "tarviz")]).stages()
+        assert [] == BenchResult({}, {}, [TrialRow("none", "tarviz")]).stages()
 
     def test_a_group_that_had_no_time_has_no_share(self):
         group = Group("idle", 2, 0.0, {"read": 0.0})
@@ -138,28 +138,28 @@ class TestEnds:
         ("rows", "state", "against", "code"),
         [
             ([], "done", [], 2),
-            ([Row("a", "tarviz", error="no")], "failed", [], 2),
-            ([Row("a", "tarviz", runs=[FIGURES])], "done", [], 0),
-            ([Row("a", "tarviz", runs=[FIGURES])], "stopped", [], 1),
-            ([Row("a", "tarviz", runs=[FIGURES]), Row("b", "peer", error="no")], "done", [], 1),
-            ([Row("a", "tarviz", runs=[FIGURES])], "done", [Against("a", 1, 2, 0.5, True)], 1),
-            ([Row("a", "tarviz", runs=[FIGURES])], "done", [Against("a", 2, 2, 1.0, False)], 0),
+            ([TrialRow("a", "tarviz", error="no")], "failed", [], 2),
+            ([TrialRow("a", "tarviz", runs=[FIGURES])], "done", [], 0),
+            ([TrialRow("a", "tarviz", runs=[FIGURES])], "stopped", [], 1),
+            ([TrialRow("a", "tarviz", runs=[FIGURES]), TrialRow("b", "peer", error="no")], "done", [], 1),
+            ([TrialRow("a", "tarviz", runs=[FIGURES])], "done", [Against("a", 1, 2, 0.5, True)], 1),
+            ([TrialRow("a", "tarviz", runs=[FIGURES])], "done", [Against("a", 2, 2, 1.0, False)], 0),
         ],
     )
-    def test_how_the_verb_ends(self, rows: list[Row], state: str, against: list[Against], code: int):
+    def test_how_the_verb_ends(self, rows: list[TrialRow], state: str, against: list[Against], code: int):
         assert code == BenchResult({}, {}, rows, state=state, against=against).exit_code
 
     def test_the_rate_is_that_of_the_first_row_that_has_any(self):
-        assert 100.0 == BenchResult({}, {}, [Row("a", "tarviz"), Row("b", "peer", runs=[FIGURES])]).rate
+        assert 100.0 == BenchResult({}, {}, [TrialRow("a", "tarviz"), TrialRow("b", "peer", runs=[FIGURES])]).rate
         assert math.isnan(BenchResult({}, {}).rate)
-        assert math.isnan(Row("a", "tarviz").margin)
-        assert 5.0 == Row("a", "tarviz", runs=[FIGURES]).margin
+        assert math.isnan(TrialRow("a", "tarviz").margin)
+        assert 5.0 == TrialRow("a", "tarviz", runs=[FIGURES]).margin
 
 
 class TestBaseline:
     def compared(self, rate: float, before: dict[str, float], fail_below: float = 0.9) -> BenchResult:
-        ours = BenchResult({}, HOST, [Row("a", "tarviz", runs=[Figures(rate=rate)]), Row("none", "tarviz")])
-        ours.compare(BenchResult({}, HOST, [Row(name, "tarviz", runs=[Figures(rate=r)]) for name, r in before.items()]), fail_below)
+        ours = BenchResult({}, HOST, [TrialRow("a", "tarviz", runs=[Figures(rate=rate)]), TrialRow("none", "tarviz")])
+        ours.compare(BenchResult({}, HOST, [TrialRow(name, "tarviz", runs=[Figures(rate=r)]) for name, r in before.items()]), fail_below)
         return ours
 
     def test_rates_stand_beside_those_of_the_same_name(self):

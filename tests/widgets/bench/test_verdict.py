@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tarviz.widgets.bench.rate_meter import Figures
-from tarviz.widgets.bench.result import Row
+from tarviz.widgets.bench.result import TrialRow
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict, word
 
 
-def row(rate: float, kind: str = "tarviz", label: str = "x", margin: float = 0.0, last_op: str = "", **setting: Any) -> Row:
-    return Row(label, kind, setting, runs=[Figures(rate=rate, margin=margin)], last_op=last_op)
+def row(rate: float, kind: str = "tarviz", label: str = "x", margin: float = 0.0, last_op: str = "", **setting: Any) -> TrialRow:
+    return TrialRow(label, kind, setting, runs=[Figures(rate=rate, margin=margin)], last_op=last_op)
 
 
 ONE = [Group("this thread", 1, 10.0, {"read": 4.0, "decode": 5.0})]
@@ -61,7 +61,7 @@ ONE = [Group("this thread", 1, 10.0, {"read": 4.0, "decode": 5.0})]
         ),
     ],
 )  # fmt: skip
-def test_what_is_said(rows: list[Row], groups: list[Group], records: int, said: tuple[str, str]):
+def test_what_is_said(rows: list[TrialRow], groups: list[Group], records: int, said: tuple[str, str]):
     assert said == verdict(rows, groups, records, 2)
 
 

@@ -16,7 +16,7 @@ pytest.importorskip("pyarrow", reason="a filter needs pyarrow: pip install 'tarv
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.widgets.browse import query as queries
 from tarviz.widgets.browse.controller import Browser
-from tarviz.widgets.browse.query import Query, Wish, find_row
+from tarviz.widgets.browse.query import Query, ViewWish, find_row
 from tarviz.widgets.browse.rows import row_id
 from tests.conftest import wait_until
 from tests.widgets.browse.test_controller import settle
@@ -63,7 +63,7 @@ def fits(row: int, where: str) -> bool:
     }[where]
 
 
-def expected(wish: Wish) -> list[int]:
+def expected(wish: ViewWish) -> list[int]:
     """The rows of a wish, by a plain list."""
     found = [row for row in ALL if all(fits(row, text) for text in (wish.where, *wish.also))]
     found = [row for row in found if wish.shard is None or row >> 32 == wish.shard]
@@ -105,7 +105,7 @@ WISHES = [
 @pytest.mark.parametrize("part", range(6))
 def test_rows_are_those_of_a_plain_list_in_its_order(browser: Browser, part: int):
     for wish in WISHES[part::6]:
-        asked = Wish(seed=3, **wish)
+        asked = ViewWish(seed=3, **wish)
         query = Query(browser.shards.rows, asked, browser.shards.questions).start()
         wait_until(lambda query=query: query.done or query.wish.plain)
 
@@ -120,7 +120,7 @@ def test_the_table_is_asked_for_what_takes_a_scan_long(browser: Browser, monkeyp
     by_table = [{"keys": frozenset(["a/202"])}, {"where": "has:cls"}, {"sort": "key"}, {"sort": "size", "shard": 2}]
     for wish in ({"shard": 2}, {"only": CHOSEN}, {"area": AREA}, {"descending": True}, *by_table):
         asked.clear()
-        query = Query(browser.shards.rows, Wish(**wish), questions).start()
+        query = Query(browser.shards.rows, ViewWish(**wish), questions).start()
         wait_until(lambda query=query: query.done)
 
         assert [True] * (questions.ready and wish in by_table) == asked, wish
@@ -128,7 +128,7 @@ def test_the_table_is_asked_for_what_takes_a_scan_long(browser: Browser, monkeyp
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_by_size_the_largest_come_first(browser: Browser, descending: bool):
-    query = Query(browser.shards.rows, Wish(sort="size", descending=descending), browser.shards.questions).start()
+    query = Query(browser.shards.rows, ViewWish(sort="size", descending=descending), browser.shards.questions).start()
     wait_until(lambda: query.done)
     sizes = [sum(browser.shards.rows.row(row).sizes.values()) for row in query.ids(0, 99)]
 
@@ -137,14 +137,14 @@ def test_by_size_the_largest_come_first(browser: Browser, descending: bool):
 
 
 def test_by_a_label_that_is_none_they_lie_as_they_are(browser: Browser):
-    query = Query(browser.shards.rows, Wish(sort="label"), browser.shards.questions).start()
+    query = Query(browser.shards.rows, ViewWish(sort="label"), browser.shards.questions).start()
     wait_until(lambda: query.done)
 
     assert ALL == query.ids(0, 99)
 
 
 def test_where_a_row_shows_and_what_shows_at_a_place(browser: Browser):
-    for wish in (Wish(), Wish(where="has:cls"), Wish(sort="key", descending=True)):
+    for wish in (ViewWish(), ViewWish(where="has:cls"), ViewWish(sort="key", descending=True)):
         query = Query(browser.shards.rows, wish, browser.shards.questions).start()
         wait_until(lambda query=query: query.done or query.wish.plain)
         rows = expected(wish)
@@ -160,19 +160,24 @@ def test_rows_of_many_records_are_taken_chunk_by_chunk(shards: list[Path], monke
     monkeypatch.setattr(queries, "_CHUNK", 3)
     with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
         browser.shards.questions.prepare = lambda **_: "none"
-        for wish in (Wish(where="has:cls"), Wish(only=CHOSEN), Wish(where="has:cls", shard=2), Wish(keys=frozenset(KEYS.values()))):
+        for wish in (
+            ViewWish(where="has:cls"),
+            ViewWish(only=CHOSEN),
+            ViewWish(where="has:cls", shard=2),
+            ViewWish(keys=frozenset(KEYS.values())),
+        ):
             query = Query(browser.shards.rows, wish, browser.shards.questions).start()
             wait_until(lambda query=query: query.done)
 
             assert expected(wish) == query.ids(0, 99)
-            assert {Wish(where="has:cls"): 24, Wish(where="has:cls", shard=2): 12}.get(wish, query.checked) == query.checked
+            assert {ViewWish(where="has:cls"): 24, ViewWish(where="has:cls", shard=2): 12}.get(wish, query.checked) == query.checked
 
 
 def test_as_many_are_found_as_there_are(tmp_path: Path):
     path = tar(tmp_path / "many.tar", [(f"k{at:05d}", {"a" if at % 3 else "b": b""}) for at in range(3100)])
     with contextlib.closing(settle(Browser(path, cache=False))) as browser:
         browser.shards.questions.prepare = lambda **_: "none"
-        query = Query(browser.shards.rows, Wish(where="has:a"), browser.shards.questions).start()
+        query = Query(browser.shards.rows, ViewWish(where="has:a"), browser.shards.questions).start()
         wait_until(lambda: query.done)
 
         assert [at for at in range(3100) if at % 3] == query.ids(0, 4000)
@@ -187,7 +192,7 @@ class TestWords:
             rows = browser.shards.rows
             last = rows.shards[3]
             last.state, count, last.count = "scanning", last.count, 2
-            query = Query(rows, Wish(where="A/2"), browser.shards.questions).start()
+            query = Query(rows, ViewWish(where="A/2"), browser.shards.questions).start()
             wait_until(lambda: query.found == 4)
 
             assert (True, False, True, "A/2") == (query.by_keys, query.done, query.ordered, " ".join(query.words))
@@ -205,7 +210,7 @@ class TestWords:
             rows = browser.shards.rows
             last = rows.shards[3]
             last.state, count, last.count = "scanning", last.count, 2
-            query = Query(rows, Wish(where="cls = 1"), browser.shards.questions).start()
+            query = Query(rows, ViewWish(where="cls = 1"), browser.shards.questions).start()
             odd = [row for row in ALL if row & 1]
             wait_until(lambda: query.found == len(odd) - 1)
 
@@ -224,7 +229,7 @@ class TestEnds:
 
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             monkeypatch.setattr(browser.shards.questions, "rows", fail)
-            query = Query(browser.shards.rows, Wish(where="cls = 1"), browser.shards.questions).start()
+            query = Query(browser.shards.rows, ViewWish(where="cls = 1"), browser.shards.questions).start()
             wait_until(lambda: query.done)
 
             assert isinstance(query.error, TarvizError)
@@ -234,7 +239,7 @@ class TestEnds:
         with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
             browser.shards.scan.close()
             browser.shards.rows.shards[3].state = "scanning"
-            query = Query(browser.shards.rows, Wish(where="has:cls"), browser.shards.questions).start()
+            query = Query(browser.shards.rows, ViewWish(where="has:cls"), browser.shards.questions).start()
             wait_until(lambda: query.found == 17)
             query.stop()
             wait_until(lambda: query.done)
@@ -244,7 +249,7 @@ class TestEnds:
 
 class TestFind:
     def test_a_key_a_part_of_it_a_number(self, browser: Browser):
-        query = Query(browser.shards.rows, Wish(sort="key"), browser.shards.questions).start()
+        query = Query(browser.shards.rows, ViewWish(sort="key"), browser.shards.questions).start()
         wait_until(lambda: query.done)
 
         def find(text: str) -> int:
@@ -252,7 +257,7 @@ class TestFind:
 
         assert row_id(2, 4) == find("c/204")
         assert row_id(0, 2) == find("a/")
-        assert expected(Wish(sort="key"))[5] == find("#5") == find("# 5")
+        assert expected(ViewWish(sort="key"))[5] == find("#5") == find("# 5")
         for text in ("nobody", "", "#24", "#x"):
             with pytest.raises(UsageError, match=r"among 24\."):
                 find(text)
@@ -262,10 +267,10 @@ class TestFind:
 
 
 def test_a_wish_says_what_it_asks():
-    assert ("a", "b") == Wish(" a ", also=("", "b ")).conditions
-    assert "" == Wish(" ").condition
+    assert ("a", "b") == ViewWish(" a ", also=("", "b ")).conditions
+    assert "" == ViewWish(" ").condition
     with pytest.raises(UsageError, match="There is no order 'colour'"):
-        Wish(sort="colour")
+        ViewWish(sort="colour")
     for wish in (
         {"where": "a"},
         {"also": ("a",)},
@@ -277,10 +282,10 @@ def test_a_wish_says_what_it_asks():
         {"keys": frozenset("a")},
         {"objects": ()},
     ):
-        assert not Wish(**wish).plain, wish
-    assert Wish(seed=3, label="cls").plain
-    assert [1, 3] == Wish(only=(3, 1, 3)).among.tolist()  # type: ignore[union-attr]
-    assert Wish().among is None
+        assert not ViewWish(**wish).plain, wish
+    assert ViewWish(seed=3, label="cls").plain
+    assert [1, 3] == ViewWish(only=(3, 1, 3)).among.tolist()  # type: ignore[union-attr]
+    assert ViewWish().among is None
 
 
 @pytest.mark.parametrize("text", ["* = 1", "columns('(') = 1", "bin -> 'a' = 1", "columns('cls') = 1"])

@@ -13,7 +13,7 @@ import pytest
 
 from tarviz.model.errors import UsageError
 from tarviz.widgets.host import assets
-from tarviz.widgets.host.page import Page
+from tarviz.widgets.host.page import ControllerPage
 from tarviz.widgets.host.rpc import Controller, Media, pack, rpc, unpack
 
 
@@ -41,7 +41,7 @@ class Fake(Controller):
 
 @pytest.fixture
 def page():
-    with Page(Fake(), title="<b>shards & more</b>") as page:
+    with ControllerPage(Fake(), title="<b>shards & more</b>") as page:
         yield page.start()
 
 
@@ -218,7 +218,7 @@ def test_what_is_not_there_is_404(page):
 
 
 def test_a_page_ends_when_idle():
-    page = Page(Fake(), idle_exit=0.2)
+    page = ControllerPage(Fake(), idle_exit=0.2)
     page.serve()
     page.close()
 
@@ -228,21 +228,21 @@ def test_a_page_ends_when_idle():
 def test_a_port_in_use_is_said():
     from tarviz.model.errors import UsageError
 
-    with Page(Fake()) as first:
+    with ControllerPage(Fake()) as first:
         first.start()
         with pytest.raises(UsageError, match=str(first.port)):
-            Page(Fake(), port=first.port)
+            ControllerPage(Fake(), port=first.port)
 
 
 def test_its_port_is_free_as_soon_as_it_is_closed():
-    with Page(Fake()) as page:
+    with ControllerPage(Fake()) as page:
         page.start()
         connection = http.client.HTTPConnection("127.0.0.1", page.port, timeout=100)
         for path in ("/state", "/page.mjs"):  # one connection serves both
             connection.request("GET", path, headers={"Cookie": f"{page.cookie}={page.token}"})
             connection.getresponse().read()
     assert b"" == connection.sock.recv(1), "a connection that a browser keeps is ended"
-    with Page(Fake(), port=page.port) as again:
+    with ControllerPage(Fake(), port=page.port) as again:
         assert page.port == again.port
     connection.close()
 
@@ -268,7 +268,7 @@ class Cut(Fake):
     ("error", "logged"), [(None, 0), (RuntimeError("a wheel came off"), 1), (ConnectionResetError(), 0), (TimeoutError(), 0)]
 )
 def test_an_answer_that_is_cut_short_ends_the_connection_and_is_logged_unless_somebody_went_away(error, logged, caplog):
-    with Page(Cut(error)) as page:
+    with ControllerPage(Cut(error)) as page:
         page.start()
         with pytest.raises(http.client.IncompleteRead) as caught:
             ask(page, "/m/film")
@@ -293,7 +293,7 @@ class Broken(Failing):
     [(Failing(), "E_USAGE: json.klass cannot be read. Write json.label."), (Broken(), "E_INTERNAL: a wheel came off")],
 )
 def test_what_goes_wrong_is_a_sentence_for_the_page_and_a_line_in_the_log(controller, said, caplog):
-    with Page(controller) as page:
+    with ControllerPage(controller) as page:
         page.start()
         response, data = ask(page, "/state")
 
@@ -320,7 +320,7 @@ class Named(Fake):
 
 class TestBeside:
     def test_other_shards_have_an_address_of_their_own(self):
-        with Page(first := Opening()) as page:
+        with ControllerPage(first := Opening()) as page:
             page.start()
             address = first.opener("b.tar")
             body = pack({"k": "tvz:req", "id": "1", "name": "double", "msg": {"number": 4}})
@@ -336,5 +336,5 @@ class TestBeside:
         assert [True, True] == [controller.closed for controller in page.controllers]
 
     def test_a_page_that_is_open_to_the_network_opens_nothing(self):
-        with Page(Opening(), host="0.0.0.0") as page:
+        with ControllerPage(Opening(), host="0.0.0.0") as page:
             assert page.controller.opener is None

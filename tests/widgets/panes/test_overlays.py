@@ -13,7 +13,7 @@ from PIL import Image
 from tarviz.looks import runs, tones
 from tarviz.looks.shapes import Shape
 from tarviz.model.errors import UsageError
-from tarviz.widgets.panes.overlays import Mask, Over, Overlays, painted
+from tarviz.widgets.panes.overlays import Mask, Overlay, Overlays, painted
 from tests.widgets.conftest import png
 
 
@@ -194,7 +194,7 @@ class TestShapes:
 
     def test_messages_name_buffers_behind_those_that_are_there(self):
         shapes = (Shape("box", (1.0, 2.0, 3.0, 4.0), "n" * 99, 0.5),)
-        over = Over(9, 8, shapes, (Mask("m.png", b"x", ((1, "a", "#000000"),)), Mask("n.png", b"y")))
+        over = Overlay(9, 8, shapes, (Mask("m.png", b"x", ((1, "a", "#000000"),)), Mask("n.png", b"y")))
         buffers: list[Any] = [b"first"]
 
         assert {
@@ -226,7 +226,7 @@ class TestPainted:
     BASE = png((90, 90, 90), (80, 60))
 
     def drawn(self, shapes: tuple[Shape, ...] = (), masks: tuple[Mask, ...] = ()) -> np.ndarray:
-        found = painted(self.BASE, Over(160, 120, shapes, masks), Overlays())
+        found = painted(self.BASE, Overlay(160, 120, shapes, masks), Overlays())
         return np.asarray(Image.open(io.BytesIO(found)).convert("RGB")).astype(int)
 
     def changed(self, shapes: tuple[Shape, ...] = (), masks: tuple[Mask, ...] = ()) -> tuple[int, int, int, int]:
@@ -240,7 +240,7 @@ class TestPainted:
 
     def test_nothing_over_it_leaves_it_as_it_is(self):
         assert self.BASE is painted(self.BASE, None, Overlays())
-        assert self.BASE is painted(self.BASE, Over(160, 120), Overlays())
+        assert self.BASE is painted(self.BASE, Overlay(160, 120), Overlays())
 
     def test_shapes_lie_where_they_are(self):
         self.near((10, 15, 50, 45), self.changed((Shape("box", (20.0, 30.0, 80.0, 60.0), "a"),)))

@@ -12,7 +12,7 @@ from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.record_pane import card, header_rows, inspect
 from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
 from tarviz.widgets.host.rpc import Answer, Media, Message, rpc
-from tarviz.widgets.panes.overlays import Over
+from tarviz.widgets.panes.overlays import Overlay
 
 _PART = 4 << 20
 
@@ -40,7 +40,7 @@ class RecordAnswers(Answers):
             message["card"] = card.message(found, chosen, lambda beside: self._view(found, beside, options), buffers)
         return message, buffers
 
-    def _over(self, row: Row, ext: str) -> Over | None:
+    def _over(self, row: Row, ext: str) -> Overlay | None:
         """What lies over a picture, at its full size."""
         fields = [name for name in self.overlays.fields(row.sizes, ext) if name != ext]
         if viewers.choose(ext) != "image" or not fields:
