@@ -196,10 +196,10 @@ class ResumingStream(Stream):
             count = len(piece)
             buffer[:count] = piece
         if not count:
-            if body.end is not None and self.offset < body.end:
-                raise RetryError(f"the connection was closed, {body.end - self.offset} bytes early", at_once=True)
-            if body.end is None or body.answer.status == 200:  # with no length, what came is all there is; the tar's end blocks tell more
+            if body.end is None:  # no length was promised: what came is all there is; the tar's end blocks tell more
                 self._end = self.offset
+            elif self.offset < body.end:
+                raise RetryError(f"the connection was closed, {body.end - self.offset} bytes early", at_once=True)
             self._drop()
         return count
 
