@@ -490,6 +490,10 @@ class TestVersion:
             drain(store, url)
 
         assert "E_RANGE" == caught.value.code
+        for wrong in ("bytes 9-1500009/*", "bytes 9-5/*"):
+            url = server.put("/a.tar", DATA, plan=[Fault(headers={"Content-Range": wrong}, chunked=True)])
+            with pytest.raises(StoreError, match="asked for bytes 9-1500008, the server sends bytes 9-"):
+                store.read(url, 9, 1_500_000)
 
     @pytest.mark.fault("F11")
     def test_another_total_is_another_object(self, server, store):
@@ -555,8 +559,8 @@ class TestVersion:
 
     @pytest.mark.fault("F33")
     def test_416_is_of_a_version_too(self, server, store):
-        for etag, same in (('"old"', False), ('"v1"', True)):
-            answer = Fault(status=416, headers={"Content-Range": f"bytes */{len(DATA)}", "ETag": '"v1"'})
+        for etag, told, same in (('"old"', '"v1"', False), ('"v1"', '"v1"', True), ('"old"', None, True)):
+            answer = Fault(status=416, headers={"Content-Range": f"bytes */{len(DATA)}", "ETag": told})
             url = server.put("/a.tar", DATA, etag='"v1"', plan=[answer])
             if same:
                 assert b"" == drain(store, url, offset=len(DATA), etag=etag)
@@ -628,7 +632,7 @@ class TestVersion:
         url = server.put("/a.tar", DATA, plan=[Fault(headers=coded, cut=1000), Fault(headers=coded)])
 
         assert DATA == drain(store, url)
-        assert [None, None] == [request.headers.get("range") for request in get(server)]
+        assert [(None, None)] * 2 == [(request.headers.get("range"), request.headers.get("if-match")) for request in get(server)]
 
 
 class TestRedirects:
@@ -962,6 +966,8 @@ stream.close()
 """
         subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=60)
 
+        assert "bytes=5-10" == get(server)[-1].headers["range"]  # no child took bytes that were for the parent, so it asks for none again
+
     def test_a_stream_that_was_closed_stays_closed_in_a_child(self, server):
         stream = HttpStore().open(server.put("/a.tar", DATA))
         stream.readinto(memoryview(bytearray(10)))
@@ -1145,17 +1151,16 @@ class TestDates:
 
 
 class TestChecksum:
-    @pytest.mark.parametrize("cut", [None, 1_000_000])
+    @pytest.mark.parametrize("plan", [[], [Fault(cut=1_000_000)], [Fault(cut=1_000_000), Fault(ignore_range=True, chunked=True)]])
     @pytest.mark.fault("F38")
-    def test_a_flipped_byte_is_an_error(self, server, store, cut):
+    def test_a_flipped_byte_is_an_error(self, server, store, plan):
         value = base64.b64encode(google_crc32c.Checksum(DATA).digest()).decode()
         wrong = DATA[:-1] + bytes([DATA[-1] ^ 1])
         headers = {"x-goog-hash": f"crc32c={value},md5=AAAA"}
-        plan = [Fault(headers=headers, cut=cut)]
 
-        assert DATA == drain(store, server.put("/right.tar", DATA, plan=list(plan)))
+        assert DATA == drain(store, server.put("/right.tar", DATA, plan=plan, headers=headers))
         with pytest.raises(StoreError, match="do not have the crc32c checksum") as caught:
-            drain(store, server.put("/wrong.tar", wrong, plan=list(plan)))
+            drain(store, server.put("/wrong.tar", wrong, plan=plan, headers=headers))
         assert "E_CORRUPT" == caught.value.code
 
     @pytest.mark.parametrize(

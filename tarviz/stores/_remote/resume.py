@@ -196,10 +196,10 @@ class ResumingStream(Stream):
             count = len(piece)
             buffer[:count] = piece
         if not count:
-            if body.end is not None and self.offset < body.end:
-                raise RetryError(f"the connection was closed, {body.end - self.offset} bytes early", at_once=True)
-            if body.end is None or body.answer.status == 200:  # with no length, what came is all there is; the tar's end blocks tell more
+            if body.end is None:  # no length was promised: what came is all there is; the tar's end blocks tell more
                 self._end = self.offset
+            elif self.offset < body.end:
+                raise RetryError(f"the connection was closed, {body.end - self.offset} bytes early", at_once=True)
             self._drop()
         return count
 
@@ -289,7 +289,8 @@ class ResumingStream(Stream):
         """The size of the object, where the answer tells it; its part is the one that was asked for."""
         said = body.answer.headers.get("Content-Range", "")
         match = CONTENT_RANGE.fullmatch(said)
-        if match is None or match[1] is None or int(match[1]) != begin or (self._stop is not None and int(match[2]) >= self._stop):
+        stop = float("inf") if self._stop is None else self._stop
+        if match is None or match[1] is None or int(match[1]) != begin or not begin <= int(match[2]) < stop:
             what = f"bytes {begin}-{'' if self._stop is None else self._stop - 1}"
             raise StoreError(f"asked for {what}, the server sends {said or 'no Content-Range'}.", code="E_RANGE", shard=self._url)
         body.end = int(match[2]) + 1
@@ -326,9 +327,8 @@ class ResumingStream(Stream):
         """Pass over what was delivered before; where nothing tells the version, compare it with what came then."""
         resumed = self.offset > self._start
         again = hashlib.sha256()
-        if body.end is not None and body.end <= self.offset and not resumed:
-            self._end = self.offset  # it begins after the end
-            return
+        if self.offset >= self._end and not resumed:
+            return  # it begins after the end
         if body.end is not None and body.end < self.offset:
             raise self._changed(Version(), f"{body.end} bytes now")
         while position < self.offset:
