@@ -42,9 +42,14 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
 def imports(path: Path) -> Iterator[tuple[str, str, int]]:
     """(module, name, line) of every import of tarviz in a file, lazy and type-checking ones too; `name` is "" for `import a.b`."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "tarviz":
             yield from ((node.module or "", alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.Import):
@@ -90,7 +95,7 @@ def graph() -> dict[str, set[str]]:
     edges: dict[str, set[str]] = {}
     for path in MODULES:
         targets = set()
-        for node in _run_time(ast.parse(path.read_text("utf-8"))):
+        for node in _run_time(tree(path)):
             if isinstance(node, ast.ImportFrom):
                 targets |= {full if (full := f"{node.module}.{alias.name}") in known else str(node.module) for alias in node.names}
             elif isinstance(node, ast.Import):
@@ -224,7 +229,7 @@ class TestErrors:
             f"{module.relative_to(PACKAGE).as_posix()}:{line}"
             for module in MODULES
             if not module.relative_to(PACKAGE).as_posix().startswith(tuple(WORDS_ALONE))
-            for line in decided_by_text(ast.parse(module.read_text("utf-8")))
+            for line in decided_by_text(tree(module))
         }
 
         assert set() == found
@@ -251,7 +256,7 @@ class TestWords:
         """Whose name says one thing in one room and another in the next; dialects have the names of the originals."""
         classes: dict[str, list[str]] = {}
         for path in MODULES:
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            for node in ast.walk(tree(path)):
                 if isinstance(node, ast.ClassDef) and path.relative_to(PACKAGE).parts[0] != "dialects":
                     classes.setdefault(node.name, []).append(f"{path.relative_to(PACKAGE).as_posix()}:{node.lineno}")
 
