@@ -68,7 +68,7 @@ def number(field: bytes) -> int | None:
     (420, 5, None)
     """
     if field[:1] >= b"\x80":
-        value = int.from_bytes(field, "big", signed=False) & ((1 << (8 * len(field) - 1)) - 1)
+        value = int.from_bytes(field, "big") & ((1 << (8 * len(field) - 1)) - 1)
         return value - (1 << (8 * len(field) - 1)) if field[0] & 0x40 else value
     text = field.split(b"\0", 1)[0].strip(b" ")
     if not text:

@@ -23,9 +23,9 @@ def mapped(tmp_path, open_page):
 
     def make(of="emb.npy", painter="", **options):
         page = open_page(embedded(tmp_path, COUNT), width=1440, height=860, **options)
-        if painter:
-            page.tab.evaluate(f"location.hash = 'painter={painter}'")
-        page.tab.get_by_role("button", name="map", exact=True).click()
+        button = page.tab.get_by_role("button", name="map", exact=True)
+        # At once: the page keeps its own address there.
+        button.evaluate("(button, hash) => { location.hash = hash; button.click(); }", f"painter={painter}")
         page.until("document.querySelector('.tvz-map-tools option[value=columns]')", 20)
         choose(page, "what the map is of", "columns" if of == "columns" else f"pca {of}")
         if of == "columns":

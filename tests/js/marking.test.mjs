@@ -219,7 +219,7 @@ test("nothing is asked for where nobody has marked yet, and nothing twice", asyn
   assert.deepEqual([1], [...late.rows], "a page that was opened with marks asks for those there are");
 });
 
-test("who needs the marks there can wait until they are told, also of those that could not be", async () => {
+test("marks are told one after another, and who needs them there can wait, also for those that could not be", async () => {
   const [all, answers] = [server(), []];
   const rpc = (name, msg) => new Promise((go, fail) => answers.push([() => go(all.rpc(name, msg)), fail]));
   const { marks } = page(rpc);
@@ -227,11 +227,15 @@ test("who needs the marks there can wait until they are told, also of those that
   await marks.told.then(() => (told += 1));
   const [one, other] = [marks.change([1], []), marks.change([2], [])];
   marks.told.then(() => (told += 1));
+  await new Promise((go) => setImmediate(go));
+  assert.equal(1, answers.length, "the other waits for the first");
+  answers[0][0]();
+  await one;
+  await new Promise((go) => setImmediate(go));
+  assert.equal(1, told, "the other is under way");
   answers[1][1](new Error("no"));
   await assert.rejects(other, /no/);
-  assert.equal(1, told, "the first one is under way");
-  answers[0][0]();
-  await Promise.all([one, marks.told]);
+  await marks.told;
   assert.equal(2, told);
   assert.deepEqual([1], [...marks.rows]);
 });

@@ -35,7 +35,7 @@ class Training:
     runs_on: str = ""
     seconds: float = 0.0
     keys: list[str] = field(default_factory=list)
-    images: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 28, 28, 1), np.float32))
+    images: NDArray[np.float32] = field(default_factory=lambda: np.zeros(0, np.float32))
     labels: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     chances: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 10), np.float32))
 

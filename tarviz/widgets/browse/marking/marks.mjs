@@ -25,8 +25,8 @@ export class Marks {
 
   /** Ask, so that whoever needs the marks there can wait for `told`. @param {string} name @param {any} msg */
   async tell(name, msg) {
-    const asked = this.rpc(name, msg, { keep: true });
-    this.told = Promise.allSettled([this.told, asked]);
+    const asked = this.told.then(() => this.rpc(name, msg, { keep: true })); // one after another: the controller takes what comes as it comes
+    this.told = asked.catch(() => {});
     return (await asked).r;
   }
 
