@@ -31,7 +31,7 @@ def _verbs() -> tuple[tuple[str, str], ...]:
 
 
 def _runners() -> tuple[tuple[str, str], ...]:
-    return (("tarviz.runners.eager", "run Eager"), ("tarviz.runners.tf", "run"), ("tarviz.runners.torch", "run Records"))
+    return (("tarviz.runners.eager", "run Eager"), ("tarviz.runners.tf", "run"), ("tarviz.runners.torch", "run TorchRecords"))
 
 
 def pages() -> dict[str, Page]:

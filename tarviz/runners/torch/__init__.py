@@ -305,7 +305,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
             yield value
 
     def set_epoch(self, epoch: int | None) -> None:
-        """`Records.set_epoch`."""
+        """`TorchRecords.set_epoch`."""
         self.dataset.set_epoch(epoch)
         self._now = None
 
@@ -317,7 +317,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
         return state_of(plan, epoch, self._marks) | {"turn": self._turn}
 
     def load_state_dict(self, state: State) -> None:
-        """Let the next iteration go on where `state` says; see `Records.load_state_dict`."""
+        """Let the next iteration go on where `state` says; see `TorchRecords.load_state_dict`."""
         self.dataset.load_state_dict(state)
         self._now = None
 
