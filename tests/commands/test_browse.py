@@ -103,11 +103,11 @@ def test_core_alone_is_enough(shard):
         "import sys\n"
         "for name in ('anywidget', 'ipywidgets', 'IPython', 'traitlets', 'matplotlib', 'tensorflow', 'torch', 'simplejpeg', 'zstandard'):\n"
         "    sys.modules[name] = None\n"
-        "from tarviz.widgets.host.page import Page\n"
+        "from tarviz.widgets.host.page import ControllerPage\n"
         "from tarviz.widgets.browse.controller import Browser\n"
         "import json\n"
         f"browser = Browser({str(shard)!r}, cache=False)\n"
-        "with Page(browser).start() as page:\n"
+        "with ControllerPage(browser).start() as page:\n"
         "    print(json.dumps(browser.first()[0]['poll']['total']))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
