@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 from tarviz.model.errors import UsageError
 from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
-from tarviz.table.database import needed
-from tarviz.table.making.scratch import scratch
+from tarviz.table.database import empty, needed
 from tarviz.table.sql import MAX_LENGTH, Node, Question
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ def _any_of(node: Node) -> Node | None:
 def parser() -> duckdb.DuckDBPyConnection:
     """A database that reads conditions and holds nothing. `MissingPackageError` without the extra `table`."""
     needed()
-    return scratch(files=False)
+    return empty()
 
 
 def is_search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> bool:
@@ -159,7 +158,9 @@ def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, 
     for way in ways:
         tried = way(source)
         try:
-            return sql.enclosed(base, _BEFORE, tried), tried
+            tree = sql.parsed(base, f"{_BEFORE}({tried}\n)")
+            sql.check_alone(base, tried)
+            return tree, tried
         except UsageError as error:
             first = first or error
     assert first is not None

@@ -137,7 +137,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
             continue
         table = shard.table()
         for ext in again:
-            with scratch(files=True) as base:
+            with scratch() as base:
                 column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
             table = table.set_column(table.column_names.index(ext), ext, column)
         fields = [table.schema.field(name) for name in table.column_names if not hidden(name)]

@@ -79,11 +79,9 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     return tree
 
 
-def enclosed(base: duckdb.DuckDBPyConnection, before: str, text: str) -> Node:
-    """The tree of a SELECT that ends in a text, which has to be one expression by itself: in brackets, and also without any."""
-    tree = parsed(base, f"{before}({text}\n)")
-    parsed(base, f"SELECT 1 WHERE {text}")  # here `x) or (1 = 1` closes what it has not opened
-    return tree
+def check_alone(base: duckdb.DuckDBPyConnection, text: str) -> None:
+    """`UsageError` where a text is an expression in brackets alone: here `x) or (1 = 1` closes what it has not opened."""
+    parsed(base, f"SELECT 1 WHERE {text}")
 
 
 def too_deep() -> UsageError:
@@ -98,8 +96,9 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 
 def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Question:
     """An expression, as the SELECT of one column."""
-    enclosed(base, "SELECT ", spelled_out(text))
-    return query(base, f"SELECT ({text}\n) FROM records", possible)
+    found = query(base, f"SELECT ({text}\n) FROM records", possible)
+    check_alone(base, spelled_out(text))
+    return found
 
 
 def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Question:

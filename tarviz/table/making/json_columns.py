@@ -81,7 +81,7 @@ def typed_json(payloads: pa.Array) -> TypedJson:
     """
     import duckdb
 
-    with scratch(files=True) as base:
+    with scratch() as base:
         texts = _documents(base, payloads)
         if (quick := _quickly(texts)) is not None:
             return TypedJson(quick[0], quick[1], texts, _bad(payloads, texts))

@@ -1,4 +1,4 @@
-"""One DuckDB for each process that holds nothing: to start one takes longer than to read a condition or a thousand documents."""
+"""One DuckDB of one thread for each process, which reads documents: to start one takes longer than to read a thousand of them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     import duckdb
 
 
-def scratch(*, files: bool) -> duckdb.DuckDBPyConnection:
-    """A connection to it, with or without access to files; what is registered there goes when it is closed."""
-    return _database(os.getpid(), files).cursor()
+def scratch() -> duckdb.DuckDBPyConnection:
+    """A connection to it; what is registered there goes when it is closed."""
+    return _database(os.getpid()).cursor()
 
 
 @functools.cache
-def _database(_process: int, files: bool) -> duckdb.DuckDBPyConnection:
+def _database(_process: int) -> duckdb.DuckDBPyConnection:
     import duckdb
 
-    return duckdb.connect(config={"threads": 1, "enable_external_access": files})
+    return duckdb.connect(config={"threads": 1})
