@@ -159,14 +159,14 @@ def _integers(view: memoryview, at: int, end: int, values: list[int]) -> None:
         if view[at] == 0x08:
             value, at = _varint(view, at + 1, end)
             values.append(_signed(value, at))
-        else:
-            begin, at = _field(view, at, end, "Int64List", b"\x0a")
-            if at - begin > 32:
-                values.extend(_packed(np.frombuffer(view[begin:at], np.uint8), begin))
-            else:
-                while begin < at:
-                    value, begin = _varint(view, begin, at)
-                    values.append(_signed(value, begin))
+            continue
+        begin, at = _field(view, at, end, "Int64List", b"\x0a")
+        if at - begin > 32:
+            values.extend(_packed(np.frombuffer(view[begin:at], np.uint8), begin))
+            continue
+        while begin < at:
+            value, begin = _varint(view, begin, at)
+            values.append(_signed(value, begin))
 
 
 def _signed(value: int, at: int) -> int:

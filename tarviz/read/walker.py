@@ -396,11 +396,11 @@ class Walker:
         self._place(error, place, state.lost)
         if not skip:
             self._stop(error)
-        elif place is None:
-            self.skipped.append(error.fault)
+            return True
+        self.skipped.append(error.fault)
+        if place is None:
             yield from self._finish()
         else:
-            self.skipped.append(error.fault)
             self.state = Reading(distrust=place if state.damage.extended else None)
             scanner.skip_to(place)
             self._noted = place

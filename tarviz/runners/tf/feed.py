@@ -232,8 +232,10 @@ def _cut(
     batches: Iterable[Batch], fields: Mapping[str, tuple[str, ...]], report: ReadReport, skip: bool, told: set[str] | None, piece: Piece
 ) -> Iterator[FeedChunk]:
     for batch in batches:
-        block, rows = batch.block, piece.rows(batch.block)
-        if told is not None and len(rows):
+        block = batch.block
+        if not len(rows := piece.rows(block)):
+            continue
+        if told is not None:
             _tell_extra(block, fields, told, report)
         members = members_of(block, fields)
         whole = (members[rows] >= 0).all(axis=1)
