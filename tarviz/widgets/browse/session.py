@@ -13,6 +13,7 @@ import numpy as np
 from tarviz import viewers
 from tarviz.model.errors import redact
 from tarviz.model.types import Buffer, to_bytes
+from tarviz.table.interrupts import stopped
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.by_hand import ViewAnswers
 from tarviz.widgets.answers.keep_answers import KeepAnswers
@@ -45,6 +46,7 @@ class Session(Answers):
         self._used = used
         self._pages = pages
         self._lock = threading.Lock()
+        self._asked = [0.0, 0.0]  # when the page asked for what it shows
         self.page = TileRows(shards, look)
         self.records = RecordAnswers(shards, look)
         self.table = TableAnswers(shards, look)
@@ -100,20 +102,27 @@ class Session(Answers):
         also: list[str] | None = None,
         area: list[float] | None = None,
         objects: list[str] | None = None,
+        asked: list[float] | None = None,
     ) -> Message:
         """Show other rows (`only` the marked ones, and inside the line `area` on the map), or another order; with `objects` one for each
-        box, of these classes alone where any is named. `UsageError` where a condition cannot be read."""
+        box, of these classes alone where any is named. `UsageError` where a condition cannot be read, and where the page has `asked` for
+        another since: when it was opened, and the milliseconds from then on."""
         if sort == "label" and not label:
             label = self.page.label_of([self.rows.row(row) for row in self.rows.ids(0, 1)])
         label = label or self.labels.chosen or ""
         among = tuple(self.shards.marks.array().tolist()) if only else None
         inside, boxes = self.map.inside(area), None if objects is None else tuple(objects)
         keys = self.look.query.wish.keys
-        return self._show(ViewWish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, inside, boxes))
+        return self._show(ViewWish(where, sort, seed, shard, label, among, bool(descending), tuple(also or ()), keys, inside, boxes), asked)
 
-    def _show(self, wish: ViewWish) -> Message:
-        before = self.look.query
+    def _show(self, wish: ViewWish, asked: list[float] | None = None) -> Message:
         with self._lock:
+            if asked is not None:
+                opened, since = self._asked
+                if asked[0] == opened and asked[1] < since:  # requests that are under way overtake each other
+                    raise stopped()
+                self._asked = asked
+            before = self.look.query
             query = self.look.query = Query(self.rows, wish, self.questions, next(self.shards.numbers)).start()
         before.stop()
         self._used(self)

@@ -72,6 +72,16 @@ class TestSearches:
 
         assert [] == wrong
 
+    def test_a_search_that_a_later_one_has_overtaken_on_the_way_changes_nothing(self, browser):
+        page = Page(browser, "a")
+        page.search("cls = 1", asked=[5.0, 20.0])
+        shown = page.keys()
+        refused, _ = page("search", where="", asked=[5.0, 10.0])
+
+        assert ("E_STOPPED", shown) == (refused["code"], page.keys())
+        page.search("cls = 2", asked=[6.0, 10.0])  # the page was loaded again
+        assert shown != page.keys()
+
     def test_a_fresh_page_shows_what_the_browser_was_opened_with(self, browser):
         Page(browser, "a").search("cls = 1", sort="key", descending=True)
         first, _ = browser.first("b")

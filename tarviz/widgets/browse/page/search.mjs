@@ -45,6 +45,7 @@ export class Search {
         area: next.area,
         objects: next.objects ? this.pickedClasses() : null,
         also: [...view.records.picks.values()].map((pick) => pick.where),
+        asked: [performance.timeOrigin, performance.now()],
       });
       view.records.wish = next;
       this.drawPicks();
