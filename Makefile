@@ -14,7 +14,8 @@ NPM    := command -v npm >/dev/null && { [ tests/js/node_modules/.package-lock.j
 
 # FLAGS="--few-skips" makes a skip that tests/skips.txt does not know a failure (CI does).
 FLAGS  ?=
-JOBS   ?= 2
+# One more than two cores: for a fifth of their time tests wait for servers and processes.
+JOBS   ?= 3
 PYTEST := $(BIN)/python -m pytest $(FLAGS)
 # Where something is missing a person is told what is left out; in CI (CI=true) it is a failure, or it would be green by absence.
 LACK   := .ci/lack

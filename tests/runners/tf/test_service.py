@@ -114,7 +114,8 @@ def near() -> Iterator[str]:
 
     of = tf.data.experimental.service
     dispatcher = of.DispatchServer()
-    worker = of.WorkerServer(of.WorkerConfig(dispatcher_address=dispatcher.target.removeprefix("grpc://")))
+    address = dispatcher.target.removeprefix("grpc://")
+    worker = of.WorkerServer(of.WorkerConfig(dispatcher_address=address, heartbeat_interval_ms=50))  # its end waits for beats: of 30 s
     yield dispatcher.target
     worker._stop()
     dispatcher._stop()
