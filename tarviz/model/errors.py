@@ -27,24 +27,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tarviz.model.redaction import redact, redacted_repr, safe
-
-__all__ = [
-    "ChainError",
-    "ChangedError",
-    "DataError",
-    "Fault",
-    "LimitError",
-    "MissingPackageError",
-    "NotFoundError",
-    "SchemaError",
-    "StoreError",
-    "TarvizError",
-    "TarvizWarning",
-    "UsageError",
-    "redact",
-    "safe",
-]
+from tarviz.model.redaction import redact as redact
+from tarviz.model.redaction import redacted_repr
+from tarviz.model.redaction import safe as safe
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import pytest
 from tarviz.model import errors
 from tarviz.model.errors import DataError, Fault, LimitError, MissingPackageError, StoreError, TarvizError, needed
 
-KINDS = [getattr(errors, name) for name in errors.__all__ if name.endswith("Error")]
+KINDS = [kind for name, kind in vars(errors).items() if name.endswith("Error")]
 WHOLE = DataError(
     "it is cut.",
     code="E_TRUNCATED",
