@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -26,14 +27,9 @@ def parse_size(text: str | int | float) -> int:
     >>> parse_size("100MB"), parse_size("1MiB"), parse_size("1e9")
     (100000000, 1048576, 1000000000)
     """
-    if isinstance(text, int | float) and not isinstance(text, bool):
-        found, number, unit, binary = True, float(text), "", ""
-    else:
-        match = _SIZE.fullmatch(str(text))
-        found = match is not None
-        number = float(match[1]) if match else 0.0
-        unit, binary = ((match[2] or "").lower(), match[3] or "") if match else ("", "")
-    if not found or not 0 <= number < 1e18 or number * 1024 ** _POWER[unit] >= 2**63:
+    match = _SIZE.fullmatch(str(text))
+    number, unit, binary = (float(match[1]), (match[2] or "").lower(), match[3]) if match else (math.inf, "", "")
+    if number >= 1e18 or number * 1024 ** _POWER[unit] >= 2**63:
         raise UsageError(f"{text!r} is not a size.", hint="Write bytes (1e9), 100MB (decimal) or 100MiB (binary).")
     return int(number * (1024 if binary else 1000) ** _POWER[unit])
 
@@ -245,6 +241,10 @@ def _from_files() -> list[tuple[str, Mapping[str, Any]]]:
     return found
 
 
+def _variable(name: str) -> str:
+    return f"TARVIZ_{name.upper()}"
+
+
 def sources() -> dict[str, tuple[Any, str]]:
     """Every option's value and where it comes from: `with`, `TARVIZ_…`, a file's path, `default`."""
     read = _from_files()
@@ -252,7 +252,7 @@ def sources() -> dict[str, tuple[Any, str]]:
     default = Options()
     result: dict[str, tuple[Any, str]] = {}
     for name in _READ:
-        variable = f"TARVIZ_{name.upper()}"
+        variable = _variable(name)
         if name in within:
             result[name] = within[name], "with"
         elif (text := os.environ.get(variable)) or (text is not None and getattr(default, name) == ""):
@@ -265,18 +265,11 @@ def sources() -> dict[str, tuple[Any, str]]:
 
 def environment() -> dict[str, str]:
     """The environment of a process that is to have the options in force here: with what each open `with` changes."""
-    return {**os.environ, **{f"TARVIZ_{name.upper()}": str(value) for _, changes in _WITHIN for name, value in changes}}
+    return {**os.environ, **{_variable(name): str(value) for _, changes in _WITHIN for name, value in changes}}
 
 
-VARIABLES = (
-    *(f"TARVIZ_{name.upper()}" for name in _READ),
-    "TARVIZ_CONFIG",
-    "XDG_CONFIG_HOME",
-    "XDG_CACHE_HOME",
-    "XDG_DATA_HOME",
-    "LOCALAPPDATA",
-    "HOME",
-)
+_PLACES = ("TARVIZ_CONFIG", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "HOME")
+VARIABLES = (*map(_variable, _READ), *_PLACES)
 _WATCHED = Watched(VARIABLES)
 
 
