@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, KeysView, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -105,11 +106,10 @@ class Index(Sequence[Record]):
 
     def fields(self) -> dict[str, int]:
         """Extension → number of records that have it, over all shards."""
-        total: dict[str, int] = {}
+        total: Counter[str] = Counter()
         for shard in self.shards:
-            for ext, count in shard.fields().items():
-                total[ext] = total.get(ext, 0) + count
-        return total
+            total.update(shard.fields())
+        return dict(total)
 
     @property
     def warnings(self) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tarviz.model.errors import Fault, TarvizWarning
@@ -29,25 +30,23 @@ class ReadReport:
     warnings: list[Fault] = field(default_factory=list)
     skipped: list[Fault] = field(default_factory=list)
     opened: Stat | None = None
-    left_out: dict[str, int] = field(default_factory=dict)
-    _counts: dict[str, int] = field(default_factory=dict)
+    left_out: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
     _told: int = 0
 
     def add(self, fault: Fault, *, skipped: bool = False) -> None:
         """Count a fault. The first thousand of a code are kept whole."""
-        seen = self._counts[fault.code] = self._counts.get(fault.code, 0) + 1
+        self._counts[fault.code] += 1
         if skipped:
-            self.left_out[fault.code] = self.left_out.get(fault.code, 0) + 1
-        if seen <= _KEPT:
+            self.left_out[fault.code] += 1
+        if self._counts[fault.code] <= _KEPT:
             (self.skipped if skipped else self.warnings).append(fault)
 
     def merge(self, other: ReadReport) -> None:
         """Count in what another report met."""
         self.records, self.bytes, self.shards = self.records + other.records, self.bytes + other.bytes, self.shards + other.shards
-        for code, count in other._counts.items():
-            self._counts[code] = self._counts.get(code, 0) + count
-        for code, count in other.left_out.items():
-            self.left_out[code] = self.left_out.get(code, 0) + count
+        self._counts.update(other._counts)
+        self.left_out.update(other.left_out)
         for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
             mine += others[: max(_KEPT - len(mine), 0)]
 
@@ -58,9 +57,9 @@ class ReadReport:
         >>> report.taken().records, report.records
         (3, 0)
         """
-        found = ReadReport(self.records, self.bytes, self.shards, self.warnings, self.skipped, self.opened, self.left_out, self._counts)
+        found = replace(self, _told=0)
         self.records = self.bytes = self.shards = self._told = 0
-        self.warnings, self.skipped, self.left_out, self._counts = [], [], {}, {}
+        self.warnings, self.skipped, self.left_out, self._counts = [], [], Counter(), Counter()
         return found
 
     def tell_skipped(self) -> None:
