@@ -104,7 +104,7 @@ def header_steps(url: URL, sink: HeaderSink[Found], report: ReadReport, shard: S
         except Exception as error:  # noqa: BLE001  what came before it is looked at first
             broken = error
         if not _members_are_large(url, head[:count]):
-            yield from _through_stream(url, shard, head[:count], broken, sink, report)
+            yield from _through_stream(shard, head[:count], broken, sink, report)
             return shard.compression
     yield from _around_payloads(url, shard.stat, sink, report)
     return None
@@ -119,11 +119,7 @@ def headers_alone(url: URL, stat: Stat) -> bool:
         return False
     store, local = stores.of(url), stores.is_local(url)
     head = store.read(url, 0, 6 if local else _SMALLEST, etag=stat.etag)
-    if kind(head[:6]) is not None:
-        return False
-    if local:
-        return True
-    return _members_are_large(url, memoryview(head))
+    return kind(head[:6]) is None and (local or _members_are_large(url, memoryview(head)))
 
 
 def _members_are_large(url: URL, head: memoryview) -> bool:
@@ -184,7 +180,7 @@ def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) 
 
 
 def _through_stream(
-    url: URL, shard: Shard, head: memoryview, broken: Exception | None, sink: HeaderSink[Found], report: ReadReport
+    shard: Shard, head: memoryview, broken: Exception | None, sink: HeaderSink[Found], report: ReadReport
 ) -> Iterator[Found]:
     """Read everything once, keeping no more than the headers of one member; `head` was read already, up to where it broke."""
     buffer, filled, base, final = bytearray(_LARGEST), len(head), 0, broken is not None
@@ -210,6 +206,4 @@ def _through_stream(
             final = shard.readinto(memoryview(buffer)) == 0
     except DataError as error:  # of a packed shard's trailer, for one: the records before it stand
         sink.source_failed(error)
-    if shard.trailing is not None:
-        text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
-        sink.notes.append(Fault("W_TRAILING", text, url))
+    shard.note_trailing(sink.notes)

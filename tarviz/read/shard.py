@@ -46,10 +46,11 @@ class Shard:
             return count
         return self._stream.readinto(buffer)
 
-    @property
-    def trailing(self) -> int | None:
-        """The compressed byte after which no further stream begins though bytes follow."""
-        return self._inflater.trailing if self._inflater is not None else None
+    def note_trailing(self, notes: list[Fault]) -> None:
+        """Warn, at the end, of bytes that follow behind the last compressed stream."""
+        if self._inflater is not None and self._inflater.trailing is not None:
+            text = f"bytes that are not {self.compression} follow at compressed byte {self._inflater.trailing}."
+            notes.append(Fault("W_TRAILING", text, self.url))
 
     def close(self) -> None:
         self._stream.close()
@@ -92,9 +93,7 @@ def adjacent_blocks(
                     if stop is not None and walker.records >= stop:
                         break
                 else:
-                    if shard.trailing is not None:
-                        text = f"bytes that are not {shard.compression} follow at compressed byte {shard.trailing}."
-                        walker.notes.append(Fault("W_TRAILING", text, url))
+                    shard.note_trailing(walker.notes)
             finally:
                 noted.take(cutter.bytes)
                 report.shards += 1
