@@ -120,8 +120,20 @@ def entered_blocks(
 
 def cached_index(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     """The index kept of just this version of a shard, or None."""
-    place = _cache_file(stat, options)
-    return None if place is None else _cached(place, stat)
+    if (place := _cache_file(stat, options)) is None:
+        return None
+    try:
+        with place.open("rb") as file:
+            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        index = ShardIndex.load(memoryview(data))
+    except (OSError, ValueError, DataError):
+        return None  # absent, unreadable or cut: built again
+    if index.identity != _identity(stat):
+        return None
+    touch(place)
+    shard = redact(stat.url)  # as it is spelled now: somebody else may have built it
+    warnings, error = [{**each, "shard": shard} for each in index.warnings], index.error and {**index.error, "shard": shard}
+    return replace(index, warnings=warnings, error=error)
 
 
 def is_sound(index: ShardIndex, options: ReadOptions) -> bool:
@@ -179,10 +191,17 @@ def _refused(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError |
 
 
 def keep_index(stat: Stat, options: ReadOptions, index: ShardIndex) -> ShardIndex:
-    """The index with its identity, kept under the cache folder where the shard's version is known."""
+    """The index with its identity, kept under the cache folder where the shard's version is known; that it cannot be kept is no error."""
     index = replace(index, identity=_identity(stat))
     if (place := _cache_file(stat, options)) is not None:
-        _keep(place, index)
+        try:
+            with Temporary(place.parent) as temporary:
+                with open(temporary.file.fileno(), "wb", closefd=False) as file:
+                    file.writelines(index.dump())
+                temporary.keep(place)
+            trim()
+        except OSError as error:
+            _LOG.info("index not cached: %s", error)
     return index
 
 
@@ -239,31 +258,3 @@ def _cache_file(stat: Stat, options: ReadOptions) -> Path | None:
     choices = {"key_split": options.key_split, "duplicates": options.duplicates, "concatenated": options.concatenated}
     words = json.dumps({**_identity(stat), **choices}, sort_keys=True)
     return folder_of("index") / f"{stem(stat.url)}{digest(words)}.tvi"
-
-
-def _cached(place: Path, stat: Stat) -> ShardIndex | None:
-    try:
-        with place.open("rb") as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        index = ShardIndex.load(memoryview(data))
-    except (OSError, ValueError, DataError):
-        return None  # absent, unreadable or cut: built again
-    if index.identity != _identity(stat):
-        return None
-    touch(place)
-    shard = redact(stat.url)  # as it is spelled now: somebody else may have built it
-    warnings, error = [{**each, "shard": shard} for each in index.warnings], index.error and {**index.error, "shard": shard}
-    return replace(index, warnings=warnings, error=error)
-
-
-def _keep(place: Path, index: ShardIndex) -> None:
-    """Write an index beside its final name, then rename; a cache that cannot be written is not an error."""
-    try:
-        with Temporary(place.parent) as temporary:
-            with open(temporary.file.fileno(), "wb", closefd=False) as file:
-                file.writelines(index.dump())
-            temporary.keep(place)
-    except OSError as error:
-        _LOG.info("index not cached: %s", error)
-    else:
-        trim()
