@@ -207,15 +207,10 @@ class Block:
     @cached_property
     def fields(self) -> tuple[str, ...] | None:
         """The extensions every record of the block has, in the same order; None when records differ."""
-        width = int(self.rows[1]) if len(self) else 0
-        if len(self) == 0 or width * len(self) != len(self.ext):
+        if not len(self) or not np.array_equal(self.rows, np.arange(len(self) + 1) * self.rows[1]):
             return None
-        if not np.array_equal(self.rows, np.arange(len(self) + 1) * width):
-            return None
-        table = self.ext.reshape(len(self), width)
-        if (table != table[0]).any():
-            return None
-        return tuple(self.exts[code] for code in table[0])
+        table = self.ext.reshape(len(self), -1)
+        return None if (table != table[0]).any() else tuple(self.exts[code] for code in table[0])
 
     @cached_property
     def spans(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:

@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from tarviz import stores
@@ -21,6 +22,7 @@ MOST = 256  # points of a shard: a copy of zlib's inflater takes about 45 kB
 _PIECE = 256 << 10
 _GZIP = 31  # zlib's word for a stream with the header and trailer of gzip, whose checksum it makes
 _MAGIC = b"\x1f\x8b"
+_inflated = attrgetter("inflated")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,10 +104,6 @@ class SeekPoints:
             if len(self._points) > MOST:
                 del self._points[1::2]
                 self._spacing *= 2
-
-
-def _inflated(point: _Point) -> int:
-    return point.inflated
 
 
 def _compressed(store: Store, url: URL, etag: str, begin: int, stop: int | None) -> Generator[bytes, None, None]:

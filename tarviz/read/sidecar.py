@@ -17,9 +17,10 @@ from tarviz.formats.header_scan import BLOCK
 from tarviz.formats.index import ShardIndex, parse_dali
 from tarviz.formats.tar import FILE, Scanner
 from tarviz.model.errors import DataError, StoreError, redact
-from tarviz.model.types import URL, Members, to_bytes
+from tarviz.model.types import URL, Members, to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.stores import Stat
+from tarviz.stores.base import take
 
 _WORTH = 1 << 20  # bytes of a shard from which on the question for a sidecar costs less than reading it
 _LARGEST = 256 << 20  # bytes of a sidecar
@@ -79,11 +80,9 @@ def _text(place: URL) -> str | None:
             size = stream.stat.size
             if size is None or size > _LARGEST:
                 return None
-            data = bytearray(size)
-            count = stores.fill(stream, memoryview(data))
+            return to_text(take(stream, size))
     except (StoreError, OSError):
         return None  # none there, or none for us
-    return bytes(data[:count]).decode("utf-8", "surrogateescape")
 
 
 def _columns(text: str, size: int, place: URL) -> Members:

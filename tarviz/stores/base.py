@@ -304,9 +304,6 @@ def skip(stream: Stream, offset: int) -> None:
 def fill(stream: Stream, buffer: memoryview) -> int:
     """Read until `buffer` is full or the object ends; the number of bytes."""
     done = 0
-    while done < len(buffer):
-        count = stream.readinto(buffer[done:])
-        if count == 0:
-            break
+    while done < len(buffer) and (count := stream.readinto(buffer[done:])):
         done += count
     return done

@@ -170,7 +170,7 @@ class OpTests:
 
             assert set(expected) == set(actual)
             for name, value in expected.items():
-                _assert_close(value, actual[name], self.tf_atol, name)
+                _assert_near(value, actual[name].numpy(), self.tf_atol, name)
                 assert outputs[name].shape.is_compatible_with(list(predicted[name].shape)), name
 
     def test_the_same_key_draws_the_same(self) -> None:
@@ -210,10 +210,6 @@ def _assert_fits(feature: Feature, value: Any, name: str) -> None:
     assert feature.dtype == actual.dtype, name
     assert len(feature.shape) == len(actual.shape), name
     assert all(known in (None, size) for known, size in zip(feature.shape, actual.shape, strict=True)), name
-
-
-def _assert_close(expected: Any, tensor: Any, atol: float, name: str) -> None:
-    _assert_near(expected, tensor.numpy(), atol, name)
 
 
 def _assert_near(expected: Any, actual: Any, atol: float, name: str) -> None:

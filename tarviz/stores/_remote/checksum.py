@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import google_crc32c
 
 _PIECE = 1 << 16  # bytes copied at a time, so that they stay near the processor: not every hash takes a view
+_base64: Callable[[str], bytes] = functools.partial(base64.b64decode, validate=True)
 
 
 class _Crc32:
@@ -62,7 +64,3 @@ def _xxhash() -> Any:
 
 
 _KINDS: dict[str, Callable[[], Any]] = {"crc32c": google_crc32c.Checksum, "crc32": _Crc32, "xxhash": _xxhash, "xxhash2": _xxhash}
-
-
-def _base64(text: str) -> bytes:
-    return base64.b64decode(text, validate=True)
