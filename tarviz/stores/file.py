@@ -238,10 +238,6 @@ def _drop(fd: int, temporary: str | None, owner: int) -> None:
         os.close(fd)
 
 
-def _write(fd: int, pieces: list[Buffer]) -> int:
-    return os.writev(fd, pieces) if hasattr(os, "writev") else os.write(fd, b"".join(pieces))
-
-
 class _FileSink(OneSink):
     def __init__(self, url: URL, path: str, temporary: str | None, fd: int, replace: bool = True) -> None:
         super().__init__(url)
@@ -271,15 +267,12 @@ class _FileSink(OneSink):
 
     def _write_all(self, pieces: list[Buffer]) -> None:
         total = sum(map(len, pieces))
-        done = _write(self._fd, pieces)
+        done = os.writev(self._fd, pieces) if hasattr(os, "writev") else os.write(self._fd, b"".join(pieces))
         self._size += total
-        while done < total:  # a signal, a pipe, more than 2 GiB at once
-            while done >= len(pieces[0]):
-                size = len(pieces.pop(0))
-                done, total = done - size, total - size
-            pieces[0] = memoryview(pieces[0])[done:]
-            total -= done
-            done = _write(self._fd, pieces)
+        for piece in pieces if done < total else ():  # a signal, a pipe, more than 2 GiB at once
+            rest, done = memoryview(piece)[done:], max(done - len(piece), 0)
+            while rest:
+                rest = rest[os.write(self._fd, rest) :]
 
     def complete(self) -> Stat:
         with errors_as(_error, self.url, "E_WRITE"):
