@@ -73,11 +73,11 @@ def of(url: str | PathLike[str]) -> Store:
 
 
 def _store(scheme: str) -> Store:
-    return _made(scheme, options().override)
+    return _load_store(scheme, options().override)
 
 
 @cache
-def _made(scheme: str, override: str) -> Store:
+def _load_store(scheme: str, override: str) -> Store:
     name = ALIASES.get(scheme, scheme)
     if not plugins.is_known("stores", name):
         import difflib

@@ -99,18 +99,18 @@ def _filesystem(url: URL, fresh: bool = False) -> tuple[Any, str]:
         kind = fsspec.get_filesystem_class(scheme)
         # fsspec splits a path at some of these signs, and leaves the others out: they are part of a file's name
         whole = f"{scheme}://{rest}".translate(_HIDE)
-        named = {name: _shown(value) for name, value in kind._get_kwargs_from_urls(whole).items()}
+        named = {name: _show_signs(value) for name, value in kind._get_kwargs_from_urls(whole).items()}
         named |= {name: unquote(named[name]) for name in ("username", "password") if named.get(name)}  # fsspec leaves escapes in them
         if fresh:
             kind.clear_instance_cache()
         place = fsspec.filesystem(scheme, **named | options)
-        path = _shown(str(kind._strip_protocol(whole)))
+        path = _show_signs(str(kind._strip_protocol(whole)))
         if scheme in _OTHERS and (found := re.search(_OTHERS[scheme], path)):
             raise UsageError(f"{scheme}:// cannot name a file with {found[0]!r} in it.", shard=url, hint="Rename it.")
         return place, path
 
 
-def _shown(value: Any) -> Any:
+def _show_signs(value: Any) -> Any:
     return value.translate(_SHOW) if isinstance(value, str) else value
 
 
@@ -178,13 +178,13 @@ def _error(error: Exception, url: URL) -> TarvizError:
     if isinstance(error, ImportError):
         hint = "Install the package that fsspec names."
         return MissingPackageError(f"{url.partition(':')[0]}:// URLs need a package: {said}.", shard=url, hint=hint)
-    if _refused(error):
+    if _is_refusal(error):
         hint = "Check user, password or key: in the URL, or as a storage option (TARVIZ_STORAGE_OPTIONS)."
         return StoreError(f"access is refused: {said}.", code="E_AUTH", shard=url, hint=hint)
     return StoreError(f"the filesystem says: {said}.", shard=url)
 
 
-def _refused(error: Exception) -> bool:
+def _is_refusal(error: Exception) -> bool:
     """Whether a server, of whatever kind, does not let us in."""
     status = getattr(getattr(error, "response", None), "status_code", None) or getattr(error, "status_code", None)
     reply = str(error)[:3] if isinstance(error, ftplib.error_perm) else ""  # RFC 959: 530 and 532 mean that somebody has to log in
@@ -195,7 +195,7 @@ def _refused(error: Exception) -> bool:
 def _may_pass(error: BaseException) -> bool:
     """Whether a new connection may help."""
     final = FileNotFoundError | FileExistsError | NotADirectoryError | IsADirectoryError | ImportError | NotImplementedError | TypeError
-    return isinstance(error, Exception) and not isinstance(error, TarvizError | final) and not _refused(error)
+    return isinstance(error, Exception) and not isinstance(error, TarvizError | final) and not _is_refusal(error)
 
 
 class _AnyStream(Stream):
@@ -211,7 +211,7 @@ class _AnyStream(Stream):
         self.offset = offset
         self.stat = _stat(url, _ask(url, self._meet))
         if etag is not None and etag != self.stat.etag:
-            raise self._changed(etag, self.stat)
+            raise self._change_error(etag, self.stat)
 
     def _meet(self, place: Any, path: str) -> dict[str, Any]:
         self._place, self._path = place, path
@@ -220,7 +220,7 @@ class _AnyStream(Stream):
     def _look(self) -> Stat:
         return _stat(self._url, _info(self._place, self._path, self._url))
 
-    def _changed(self, before: str | None, now: Stat) -> ChangedError:
+    def _change_error(self, before: str | None, now: Stat) -> ChangedError:
         what = f"the object was replaced: {before} before, {now.etag} now."
         return ChangedError(what, shard=self._url, offset=self.offset, hint="Read it again from the beginning.")
 
@@ -241,7 +241,7 @@ class _AnyStream(Stream):
                     with contextlib.suppress(StoreError):  # said by the next attempt
                         self._place, self._path = _filesystem(self._url, fresh=True)
                     if not self._closed.is_set():
-                        self._attempts.failed(error, self.offset, reached=True)
+                        self._attempts.fail(error, self.offset, reached=True)
                     continue
                 buffer[: len(data)] = data
                 self.offset += len(data)
@@ -256,13 +256,13 @@ class _AnyStream(Stream):
             with errors_as(_error, self._url):
                 now = self._look()
             if now.etag != self.stat.etag:
-                raise self._changed(self.stat.etag, now)
+                raise self._change_error(self.stat.etag, now)
 
     def _next(self, length: int) -> bytes:
         try:
             if self._file is None:
                 if (now := self._look()).etag != self.stat.etag:
-                    raise self._changed(self.stat.etag, now)
+                    raise self._change_error(self.stat.etag, now)
                 self._file = self._place.open(self._path, "rb")
                 if self.offset:
                     self._file.seek(self.offset)

@@ -112,7 +112,7 @@ class _AisAccess(Access):
     def hint(self, status: int) -> str:
         return _MISSING if status == 404 else _hint(status)
 
-    def denied(self) -> str:
+    def denial_hint(self) -> str:
         return _hint(401)
 
 
@@ -287,7 +287,7 @@ class Transformer:
 
 
 @contextmanager
-def transformed(url: URL, name: str, args: str) -> Iterator[IO[bytes]]:
+def open_transformed(url: URL, name: str, args: str) -> Iterator[IO[bytes]]:
     """The bytes that the transformer `name` makes of an object."""
     from aistore.sdk.etl import ETLConfig
 
@@ -360,12 +360,12 @@ def _error(error: Exception, url: URL) -> TarvizError | None:
         denied = "E_AUTH" if status in (401, 403) else "E_NETWORK"
         return StoreError(f"the cluster answers {status}: {said}.", code=denied, shard=url, hint=_hint(status))
     if isinstance(error, RequestException | HTTPError | OSError):
-        what, hint = _unreached(error)
+        what, hint = _describe_silence(error)
         return StoreError(what, shard=url, hint=hint)
     return None
 
 
-def _unreached(error: BaseException) -> tuple[str, str]:
+def _describe_silence(error: BaseException) -> tuple[str, str]:
     """What did not answer, proxy or target, and the next step."""
     from requests import exceptions
     from urllib3.exceptions import ReadTimeoutError

@@ -49,7 +49,7 @@ class _AzureAccess(TokenAccess):
         found = self._token()
         return asked | ({"Authorization": f"Bearer {found.token}", "x-ms-date": formatdate(usegmt=True)} if found else {})
 
-    def denied(self) -> str:
+    def denial_hint(self) -> str:
         account = find_account()
         if account.key or account.sas:
             return "Check AZURE_STORAGE_KEY or AZURE_STORAGE_SAS_TOKEN; AZURE_SKIP_SIGNATURE=true reads public containers."

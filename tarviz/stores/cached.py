@@ -49,20 +49,20 @@ class CachedStore:
         return getattr(self.store, name)
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        copy = None if etag is None else _opened(self.place(url, etag))
+        copy = None if etag is None else _open_copy(self.place(url, etag))
         if copy is None:
             stat = self.store.stat(url)
             if stat.etag is None or stat.size is None or stat.size > self.limit or (etag is not None and etag != stat.etag):
                 return self.store.open(url, offset=offset, etag=etag)
             etag = stat.etag
-            copy = _opened(self.place(url, etag))
+            copy = _open_copy(self.place(url, etag))
         if copy is not None:
             return _KeptStream(self, Stat(url, copy.size, etag), copy, offset)
         stream = self.store.open(url, offset=offset, etag=etag)
         return stream if offset else _KeepingStream(stream, self, etag or "")
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        if etag is None or (copy := _opened(self.place(url, etag))) is None:
+        if etag is None or (copy := _open_copy(self.place(url, etag))) is None:
             return self.store.read(url, offset, length, etag=etag)
         with _KeptStream(self, Stat(url, copy.size, etag), copy, offset) as stream:
             return take(stream, length)
@@ -86,12 +86,12 @@ class CachedStore:
         no versions is asked once. One that cannot be reached leaves what is here, with a warning, and is not asked for it again.
         """
         host = urlsplit(url).netloc
-        if host in self._away and (place := self._checked(self.find(url, None))) is not None:
+        if host in self._away and (place := self._check(self.find(url, None))) is not None:
             return place
         try:
             stat = self.store.stat(url)
         except StoreError as error:
-            if (place := self._checked(self.find(url, None))) is None:
+            if (place := self._check(self.find(url, None))) is None:
                 raise
             _LOG.warning("%s: the copy kept in %s is used", error, self.folder)
             self._away.add(host)
@@ -99,7 +99,7 @@ class CachedStore:
         if stat.size is not None and stat.size > self.limit:
             return None
         etag = stat.etag or ""
-        if (place := self._checked(self.find(url, etag))) is not None:
+        if (place := self._check(self.find(url, etag))) is not None:
             return place
         buffer = memoryview(bytearray(PART))
         with _KeepingStream(self.store.open(url, etag=stat.etag), self, etag) as stream:
@@ -108,9 +108,9 @@ class CachedStore:
             stream.finish()
         return self.find(url, etag)
 
-    def _checked(self, place: Path | None) -> Path | None:
+    def _check(self, place: Path | None) -> Path | None:
         """A file that is whole, used now: all of it is looked at. One that is not whole is removed."""
-        if place is None or (copy := _opened(place)) is None:
+        if place is None or (copy := _open_copy(place)) is None:
             return None
         try:
             with copy.file:
@@ -198,7 +198,7 @@ class _Copy:
         return data
 
 
-def _opened(place: Path) -> _Copy | None:
+def _open_copy(place: Path) -> _Copy | None:
     """A kept file; None where it is not kept, or was just thrown out by another process, or is damaged, and goes."""
     try:
         return _Copy(place)

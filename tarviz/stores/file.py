@@ -61,7 +61,7 @@ class FileStore(Store):
             return _stat(url, os.stat(local_path(url)))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        fd, status = _opened(url, etag)
+        fd, status = _open_version(url, etag)
         file = open(fd, "rb", buffering=0)  # noqa: SIM115  (closed by the stream)
         try:
             stream = _FileStream(file, _stat(url, status))
@@ -72,7 +72,7 @@ class FileStore(Store):
         return stream
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        fd, _ = _opened(url, etag)
+        fd, _ = _open_version(url, etag)
         try:
             with errors_as(_error, url, "E_READ"):
                 data = read_at(fd, length, offset)
@@ -135,7 +135,7 @@ def same_bytes(version: str | None, other: str | None) -> bool:
     return (version or "").rpartition("-")[0] == (other or "").rpartition("-")[0]
 
 
-def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
+def _open_version(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     """A file of this version, or of any, opened. Small reads spend their time here: no more is made of its status than that takes."""
     fd = -1
     try:
@@ -145,7 +145,7 @@ def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
             if etag is None or etag != file_version(status):
                 stat = _stat(url, status)
                 if etag is not None:
-                    raise _changed(url, etag, stat.etag)
+                    raise _change_error(url, etag, stat.etag)
     except BaseException:
         if fd >= 0:
             os.close(fd)
@@ -153,7 +153,7 @@ def _opened(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     return fd, status
 
 
-def _changed(url: str, old: str | None, new: str | None) -> ChangedError:
+def _change_error(url: str, old: str | None, new: str | None) -> ChangedError:
     words = f"version (size-mtime-inode-ctime) {old} before, {new} now"
     return ChangedError(f"the file was changed while it was in use: {words}.", shard=url, hint="Read it again from the beginning.")
 
@@ -180,7 +180,7 @@ class _FileStream(Stream):
             count = self._file.readinto(buffer) or 0
             now = None if self.stat.etag is None else file_version(os.fstat(self._file.fileno()))
         if not same_bytes(now, self.stat.etag):
-            raise _changed(self.stat.url, self.stat.etag, now)
+            raise _change_error(self.stat.url, self.stat.etag, now)
         self.offset += count
         return count
 

@@ -53,7 +53,7 @@ class _GoogleAccess(TokenAccess):
         found = self._token()
         return {"Authorization": f"Bearer {found.token}", **found.headers} if found else {}
 
-    def denied(self) -> str:
+    def denial_hint(self) -> str:
         if self._token() is None:
             return "No credentials were found: run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS."
         return "The account may not do this: check its roles, or choose another one by GOOGLE_APPLICATION_CREDENTIALS."

@@ -70,7 +70,7 @@ class _HubAccess(Access):
         token = find_token()
         return {"Authorization": f"Bearer {token}"} if token else {}
 
-    def denied(self) -> str:
+    def denial_hint(self) -> str:
         if find_token() is None:
             return "Private and gated repositories need a token: run hf auth login, or set HF_TOKEN."
         return "The token may not read this repository: accept its conditions on the hub, or take another HF_TOKEN."

@@ -102,7 +102,7 @@ class Attempts:
         """Time in which bytes arrived that had been read before."""
         self._since += seconds
 
-    def failed(self, error: RetryError, offset: int | None, *, reached: bool) -> None:
+    def fail(self, error: RetryError, offset: int | None, *, reached: bool) -> None:
         """Note a failure and wait for the next attempt; `StoreError` when the time is used up."""
         self._failed.append((offset, error.reason))
         count = len(self._failed)

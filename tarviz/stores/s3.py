@@ -18,7 +18,7 @@ from tarviz.stores._remote.aws_session import VARIABLES, AwsSession
 from tarviz.stores._remote.buckets import bucket_and_name, path, with_query
 from tarviz.stores._remote.listing import s3_pages
 from tarviz.stores._remote.reader import BucketStore
-from tarviz.stores._remote.sigv4 import signed
+from tarviz.stores._remote.sigv4 import sign
 from tarviz.stores._remote.upload import S3Upload
 
 _AMAZON = (".amazonaws.com", ".amazonaws.com.cn")
@@ -48,7 +48,7 @@ class _S3Access(Access):
         keys = self._session.keys()
         if keys is None:
             return asked
-        return asked | signed(method, address, {**headers, **asked}, body, keys, self._session.region_at(address), time.time())
+        return asked | sign(method, address, {**headers, **asked}, body, keys, self._session.region_at(address), time.time())
 
     def follows(self, origin: str, target: str) -> bool:
         hosts = [each.partition("://")[2].partition("/")[0] for each in (origin, target) if each.startswith("https://")]
@@ -63,7 +63,7 @@ class _S3Access(Access):
             return True
         return said in ("ExpiredToken", "InvalidToken", "RequestExpired") and self._session.forget()
 
-    def denied(self) -> str:
+    def denial_hint(self) -> str:
         if self._session.keys() is None:
             return "No keys were found: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE."
         return "Check the keys (AWS_ACCESS_KEY_ID or AWS_PROFILE) and what they may do; AWS_SKIP_SIGNATURE=true reads public buckets."

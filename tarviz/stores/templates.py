@@ -56,15 +56,15 @@ def count(template: str) -> int:
             here[:] = sum(here), 1
         elif sign == "}":
             if len(counts) == 1:
-                raise _unmatched(template, "no { before a }")
+                raise _brace_error(template, "no { before a }")
             counts.pop()
             counts[-1][1] *= sum(here)
     if len(counts) > 1:
-        raise _unmatched(template, "a { without its }")
+        raise _brace_error(template, "a { without its }")
     return counts[0][1]
 
 
-def _unmatched(template: str, missing: str) -> UsageError:
+def _brace_error(template: str, missing: str) -> UsageError:
     return UsageError(f"the braces of the template {template!r} do not match: {missing}.", hint=r"Write \{ or \} for a brace in a name.")
 
 

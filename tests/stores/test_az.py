@@ -64,7 +64,7 @@ class TestAccess:
         access = AzureStore().wire.access
         monkeypatch.setattr(access, "_token", lambda: token)
 
-        assert access.denied().startswith(said)
+        assert access.denial_hint().startswith(said)
 
     @pytest.mark.parametrize(
         ("settings", "address", "headers"),

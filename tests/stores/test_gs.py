@@ -209,5 +209,5 @@ def test_a_server_that_speaks_no_json_is_named(google, store):
 def test_a_refusal_has_a_next_step(token, said, store, monkeypatch):
     monkeypatch.setattr(store.wire.access, "_token", lambda: token)
 
-    assert store.wire.access.denied().startswith(said)
+    assert store.wire.access.denial_hint().startswith(said)
     assert said in store.wire.access.hint(403)

@@ -20,14 +20,14 @@ def waits(*errors: RetryError, timeout: float = 1000, reached: bool = True) -> l
     clock = FakeClock()
     attempts = Attempts("https://h/a.tar", timeout, clock)
     for error in errors:
-        attempts.failed(error, None, reached=reached)
+        attempts.fail(error, None, reached=reached)
     return [round(wait, 3) for wait in clock.waits]
 
 
 def failing(attempts: Attempts, error: RetryError, offset: int | None, *, reached: bool = True) -> None:
     """Attempts that fail until it gives up."""
     while True:
-        attempts.failed(error, offset, reached=reached)
+        attempts.fail(error, offset, reached=reached)
 
 
 class TestWaits:
@@ -58,7 +58,7 @@ class TestGivingUp:
         clock = FakeClock()
         attempts = Attempts("https://h/a.tar", 5, clock)
         for _ in range(50):
-            attempts.failed(RetryError("x", after=3), None, reached=True)
+            attempts.fail(RetryError("x", after=3), None, reached=True)
             attempts.progress()
 
         assert 150 == sum(clock.waits)
@@ -66,9 +66,9 @@ class TestGivingUp:
     def test_bytes_that_had_been_read_before_do_not_count_as_waiting(self):
         clock = FakeClock()
         attempts = Attempts("https://h/a.tar", 5, clock)
-        attempts.failed(RetryError("x", after=4), None, reached=True)
+        attempts.fail(RetryError("x", after=4), None, reached=True)
         attempts.excuse(4)
-        attempts.failed(RetryError("x", after=4), None, reached=True)
+        attempts.fail(RetryError("x", after=4), None, reached=True)
 
         assert [4, 4] == clock.waits
 
@@ -126,9 +126,9 @@ class TestWaiting:
         url, clock = "https://h/waits.tar", FakeClock()
         attempts = Attempts(url, 20, clock)
         told = [waiting(url)]
-        attempts.failed(RetryError("Connection refused"), None, reached=True)
+        attempts.fail(RetryError("Connection refused"), None, reached=True)
         told.append(waiting(url))
-        attempts.failed(RetryError("no answer"), None, reached=True)
+        attempts.fail(RetryError("no answer"), None, reached=True)
         told.append(waiting(url))
         attempts.progress()
         told.append(waiting(url))
@@ -141,7 +141,7 @@ class TestWaiting:
     @pytest.mark.parametrize(("after", "level"), [(4.9, "INFO"), (5, "WARNING")])
     def test_a_long_wait_is_a_warning(self, caplog, after: float, level: str):
         with caplog.at_level("INFO", "tarviz"):
-            Attempts("https://u:secret@h/a.tar?sig=secret", 20, FakeClock()).failed(RetryError("x", after=after), None, reached=True)
+            Attempts("https://u:secret@h/a.tar?sig=secret", 20, FakeClock()).fail(RetryError("x", after=after), None, reached=True)
 
         ((_, found, text),) = caplog.record_tuples
         assert (level, True, False) == (logging.getLevelName(found), text.endswith(f"x; attempt 2 in {after:.1f} s"), "secret" in text)
@@ -149,9 +149,9 @@ class TestWaiting:
     def test_the_last_words_say_all_that_was_tried(self):
         attempts = Attempts("https://h/a.tar", 9.4, FakeClock())
         for error, offset in ((RetryError("a", after=3), 5), (RetryError("a", after=3), 5), (RetryError("b", after=3), None)):
-            attempts.failed(error, offset, reached=True)
+            attempts.fail(error, offset, reached=True)
         with pytest.raises(StoreError) as caught:
-            attempts.failed(RetryError("c", code="E_STALL", after=90), 7, reached=True)
+            attempts.fail(RetryError("c", code="E_STALL", after=90), 7, reached=True)
 
         said = (
             "gave up after 4 attempts in 9 s without progress (limit 9 s): at byte 5 a (×2); b; at byte 7 c; the server asks to wait 90 s."
@@ -163,13 +163,13 @@ class TestWaiting:
     def test_of_very_many_the_first_six_are_shown(self):
         attempts = Attempts("https://h/a.tar", 60, FakeClock())
         for at in range(8):
-            attempts.failed(RetryError(f"r{at}", after=0), None, reached=True)
+            attempts.fail(RetryError(f"r{at}", after=0), None, reached=True)
         with pytest.raises(StoreError, match=r": r0; r1; r2; r3; r4; r5; … \(3 more\); the server asks to wait 61 s\."):
-            attempts.failed(RetryError("r8", after=61), None, reached=True)
+            attempts.fail(RetryError("r8", after=61), None, reached=True)
 
     def test_one_attempt_is_one(self):
         with pytest.raises(StoreError, match=r"after 1 attempt in 0 s.*Check address and network"):
-            Attempts("https://h/a.tar", 60, FakeClock()).failed(RetryError("r", after=61, unreached=True), None, reached=True)
+            Attempts("https://h/a.tar", 60, FakeClock()).fail(RetryError("r", after=61, unreached=True), None, reached=True)
 
     def test_a_refusal_may_be_borne_for_less(self):
         clock = FakeClock()

@@ -13,7 +13,7 @@ from tarviz import stores
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.model.types import URL
 from tarviz.stores._remote import upload
-from tarviz.stores._remote.sigv4 import AwsKeys, signed
+from tarviz.stores._remote.sigv4 import AwsKeys, sign
 from tarviz.stores.s3 import S3Store
 from tarviz.testing.faults import Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
@@ -94,7 +94,7 @@ class TestSignature:
         auth, request, credentials = (pytest.importorskip(f"botocore.{name}") for name in ("auth", "awsrequest", "credentials"))
         now = 1.7e9
         monkeypatch.setattr(auth, "get_current_datetime", lambda *_: datetime.fromtimestamp(now, UTC))
-        ours = signed("PUT", address, {"x-amz-checksum-mode": "ENABLED"}, body, AwsKeys("AKID", "secret", token), "eu-west-1", now)
+        ours = sign("PUT", address, {"x-amz-checksum-mode": "ENABLED"}, body, AwsKeys("AKID", "secret", token), "eu-west-1", now)
         theirs = request.AWSRequest("PUT", address, {"x-amz-checksum-mode": "ENABLED"}, body)
         settings = {"payload_signing_enabled": False} if body and address.startswith("https") else {}
         theirs.context["client_config"] = SimpleNamespace(s3=settings)

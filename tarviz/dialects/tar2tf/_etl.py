@@ -106,7 +106,7 @@ def _fetched(name: str, url: URL, asked: str, report: ReadReport) -> Generator[M
     for left in reversed(range(_TRIES)):
         now = ReadReport()
         try:
-            with ais.transformed(url, name, asked) as data:
+            with ais.open_transformed(url, name, asked) as data:
                 for at, row in enumerate(_transformed.unpacked(data, now)):
                     if at >= given:
                         yield row

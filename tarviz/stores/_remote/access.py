@@ -99,9 +99,9 @@ class Access:
         """The next step after a final answer, if there is one."""
         if status in (404, 410):
             return self.HINT_MISSING
-        return self.denied() if status in (401, 403, 407) else ""
+        return self.denial_hint() if status in (401, 403, 407) else ""
 
-    def denied(self) -> str:
+    def denial_hint(self) -> str:
         """The next step where access is refused."""
         return self.HINT_DENIED
 

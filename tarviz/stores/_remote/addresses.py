@@ -38,13 +38,13 @@ def bare_address(address: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2], fragment=""))
 
 
-def redirected(url: str, target: str, place: str) -> str:
+def redirect_target(url: str, target: str, place: str) -> str:
     """Where a redirect leads, if it may: to http(s), never away from TLS, never to the machine's own services.
 
     What is not ASCII in `place`, which http.client reads as Latin-1, is escaped byte by byte, as browsers do: servers send raw UTF-8.
     """
     try:
-        new = urljoin(target, _escaped(place))
+        new = urljoin(target, _escape(place))
         parts = urlsplit(new)
     except ValueError as error:
         raise StoreError(f"the server redirects to {redact(place)}, which is not a URL.", shard=url) from error
@@ -57,7 +57,7 @@ def redirected(url: str, target: str, place: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
-def _escaped(place: str) -> str:
+def _escape(place: str) -> str:
     return place if place.isascii() else quote(place.encode("latin-1", "replace"), safe=_PRINTED)
 
 

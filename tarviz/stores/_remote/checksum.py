@@ -42,7 +42,7 @@ class Checksum:
         return bool(self._made.digest() == self._expected)
 
 
-def promised(headers: Mapping[str, str]) -> Checksum | None:
+def checksum_in(headers: Mapping[str, str]) -> Checksum | None:
     """The cheapest checksum of the whole object in an answer's headers that can be made here.
 
     Source: cloud.google.com/storage/docs/xml-api/reference-headers (`x-goog-hash`), S3's `x-amz-checksum-…`

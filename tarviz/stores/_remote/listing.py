@@ -77,7 +77,7 @@ def _azure(page: bytes, url: str) -> ListingPage:
 def _google(page: bytes, url: str) -> ListingPage:
     try:
         found = json.loads(page)
-        told = [(each["name"], *Version.described(each)) for each in found.get("items") or ()]
+        told = [(each["name"], *Version.of_description(each)) for each in found.get("items") or ()]
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         raise _unreadable(url) from error
     rows = [(name, size, version.token(size), version.mtime) for name, version, size in told]

@@ -119,7 +119,7 @@ class ParallelStream(Stream):
             self._piece = part.result()
             self._ask()
         piece, self._piece = self._piece[: len(buffer)], self._piece[len(buffer) :]
-        self._first.passed(piece)
+        self._first.advance(piece)
         buffer[: len(piece)] = piece
         self.offset += len(piece)
         return len(piece)

@@ -94,14 +94,14 @@ class RemoteStore(Store):
         try:
             return self._ranges.read(url, offset, length, etag, options.stall_timeout, state)
         except RetryError as error:
-            Attempts(url, options.retry_timeout, self.clock).failed(error, offset, reached=True)  # waits
+            Attempts(url, options.retry_timeout, self.clock).fail(error, offset, reached=True)  # waits
             return None
 
     def create(self, url: URL, *, replace: bool = True) -> Sink:
-        raise _read_only(url)
+        raise _read_only_error(url)
 
     def delete(self, url: URL) -> None:
-        raise _read_only(url)
+        raise _read_only_error(url)
 
     def persist(self, url: URL, call: Callable[[float], _T], stop: threading.Event | None = None) -> _T:
         """The value of `call`, which gets the stall timeout, tried again while that may help; `stop` ends waiting."""
@@ -111,7 +111,7 @@ class RemoteStore(Store):
             try:
                 value = call(options.stall_timeout)
             except RetryError as error:
-                attempts.failed(error, None, reached=self.wire.reached(url))
+                attempts.fail(error, None, reached=self.wire.has_answered(url))
             else:
                 attempts.progress()
                 return value
@@ -141,12 +141,12 @@ class BucketStore(RemoteStore):
     upload: ClassVar[type[Upload]]
 
     def list(self, url: URL) -> Iterator[Stat]:
-        return self._listed(url, folder(bucket_and_name(url)[1]))
+        return self._list_pages(url, folder(bucket_and_name(url)[1]))
 
     def walk(self, url: URL) -> Iterator[Stat]:
-        return self._listed(url, bucket_and_name(url)[1], deep=True)
+        return self._list_pages(url, bucket_and_name(url)[1], deep=True)
 
-    def _listed(self, url: URL, prefix: str, *, deep: bool = False) -> Iterator[Stat]:
+    def _list_pages(self, url: URL, prefix: str, *, deep: bool = False) -> Iterator[Stat]:
         base = URL(f"{url.partition('://')[0]}://{bucket_and_name(url)[0]}")
         return self.pages(f"{base}/", prefix, lambda query: self.page(base, query), deep=deep)
 
@@ -167,7 +167,7 @@ class BucketStore(RemoteStore):
         return self.persist(url, lambda stall: whole(self.wire.send("GET", url, {}, stall, query=query, accept=answered), _PAGE_LIMIT))
 
 
-def _read_only(url: URL) -> UsageError:
+def _read_only_error(url: URL) -> UsageError:
     what = f"{url.partition(':')[0]}:// URLs can be read, not written or deleted."
     return UsageError(what, shard=url, hint="Write to a local path and upload it from there.")
 

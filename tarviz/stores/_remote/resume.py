@@ -18,7 +18,7 @@ from urllib3 import BaseHTTPResponse, exceptions
 from tarviz.model.config import Options
 from tarviz.model.errors import ChangedError, NotFoundError, StoreError
 from tarviz.model.types import URL
-from tarviz.stores._remote.checksum import Checksum, promised
+from tarviz.stores._remote.checksum import Checksum, checksum_in
 from tarviz.stores._remote.connections import excess, read_direct, release
 from tarviz.stores._remote.version import CONTENT_RANGE, Version, total_of
 from tarviz.stores._remote.wire import Wire, causes, refuse_flood
@@ -79,7 +79,7 @@ class ResumingStream(Stream):
         self._options = options
         self._pace = Pace(float(options.min_rate))
         self._sum: Checksum | None = None
-        self._known: Sought | Pinned = Sought(*Version.named(etag)) if etag else Sought()
+        self._known: Sought | Pinned = Sought(*Version.of_token(etag)) if etag else Sought()
         self._body: Open | socket.socket | None = None  # a socket: the answer is waited for on it; None: nothing was asked for
         self._renew()
 
@@ -151,12 +151,12 @@ class ResumingStream(Stream):
             except RetryError as error:
                 self._drop()
                 self._check_open()
-                self._attempts.failed(error, self.offset, reached=self._wire.reached(self._url))
+                self._attempts.fail(error, self.offset, reached=self._wire.has_answered(self._url))
                 self._check_open()
                 continue
             if count:
                 self._check_open()  # closed meanwhile: what came before that is nobody's
-                self.passed(buffer[:count])
+                self.advance(buffer[:count])
                 if isinstance(self._known, Unproven):
                     self._known.delivered.update(buffer[:count])
                 self._attempts.progress()
@@ -169,7 +169,7 @@ class ResumingStream(Stream):
         with self._busy:
             self._drop()
 
-    def passed(self, piece: memoryview) -> None:
+    def advance(self, piece: memoryview) -> None:
         """Bytes that came another way from where this stream stands: it goes on after them, and holds them against the checksum."""
         if self._sum is not None:
             self._sum.update(piece)
@@ -238,7 +238,7 @@ class ResumingStream(Stream):
         except (StoreError, NotFoundError) as error:
             if not known.query or error.code not in ("E_NOT_FOUND", "E_AUTH"):
                 raise
-            raise self._changed(Version()) from error  # the old version is not kept, or not for us
+            raise self._change_error(Version()) from error  # the old version is not kept, or not for us
         self._body = Open(answer)
         self._accept(self._body, begin)
 
@@ -250,7 +250,7 @@ class ResumingStream(Stream):
     def _accept(self, body: Open, begin: int) -> None:
         answer, whole = body.answer, body.answer.status == 200
         if answer.status == 412:
-            raise self._replaced(Version.of(answer.headers))
+            raise self._replacement_error(Version.of(answer.headers))
         if answer.status == 416 or (answer.status == 206 and answer.headers.get("Content-Length") == "0"):
             self._past_end(answer, begin)
             return
@@ -264,7 +264,7 @@ class ResumingStream(Stream):
             first, size = begin, self._check_range(body, begin, length)
         self._pin(self._version_of(answer), size, ranges=not whole or answer.headers.get("Accept-Ranges", "").lower() == "bytes")
         if self.offset == 0 and whole and self._stop is None:
-            self._sum = promised(answer.headers)
+            self._sum = checksum_in(answer.headers)
         self._skip(body, first)
 
     def _version_of(self, answer: BaseHTTPResponse) -> Version:
@@ -277,13 +277,13 @@ class ResumingStream(Stream):
                 raise RetryError("the answer does not say which version it is of", at_once=True)
         return version
 
-    def _replaced(self, now: Version) -> Exception:
+    def _replacement_error(self, now: Version) -> Exception:
         """What to raise where another version is there: the bucket may keep what was replaced."""
         match self._known:
             case Pinned(Version(pin=(name, value))) as known if not known.query:
                 self._known = replace(known, query={name: value})
                 return RetryError("the object was replaced", at_once=True)
-        return self._changed(now)
+        return self._change_error(now)
 
     def _check_range(self, body: Open, begin: int, length: int | None) -> int | None:
         """The size of the object, where the answer tells it; its part is the one that was asked for."""
@@ -313,11 +313,11 @@ class ResumingStream(Stream):
         known = self._known
         match known:
             case Sought(Version() as named) if not version.is_same(named):
-                raise self._changed(version)
+                raise self._change_error(version)
             case Pinned(pinned) if pinned.known and not pinned.is_same(version):
-                raise self._replaced(version)
+                raise self._replacement_error(version)
         if None not in (size, known.size) and size != known.size:
-            raise self._changed(version, f"{known.size} bytes before, {size} now")
+            raise self._change_error(version, f"{known.size} bytes before, {size} now")
         if isinstance(known, Sought):
             known = (Pinned if version.known else Unproven)(version, known.size, ranges)
         self._known = replace(known, size=known.size if size is None else size, ranges=ranges)
@@ -330,7 +330,7 @@ class ResumingStream(Stream):
         if self.offset >= self._end and not resumed:
             return  # it begins after the end
         if body.end is not None and body.end < self.offset:
-            raise self._changed(Version(), f"{body.end} bytes now")
+            raise self._change_error(Version(), f"{body.end} bytes now")
         while position < self.offset:
             before = self._wire.clock.now()
             piece = self._take(body, min(_PIECE, self.offset - position))
@@ -344,7 +344,7 @@ class ResumingStream(Stream):
             self._attempts.excuse(self._wire.clock.now() - before)
             self._check_open()
         if isinstance(self._known, Unproven) and again.digest() != self._known.delivered.digest():
-            raise self._changed(self._known.version, "the bytes before this place are others now")
+            raise self._change_error(self._known.version, "the bytes before this place are others now")
 
     def _past_end(self, answer: BaseHTTPResponse, begin: int) -> None:
         """416: nothing lies at or after `begin`."""
@@ -358,17 +358,17 @@ class ResumingStream(Stream):
             raise StoreError(f"{what}.", code="E_RANGE", shard=self._url)
         match self._known:
             case Sought(Version() as named) if version.known and not version.is_same(named):
-                raise self._changed(version)
+                raise self._change_error(version)
             case Sought():
                 self._known = Pinned(version, total, ranges=True)
             case Pinned() if total < begin:
-                raise self._changed(version, f"{total} bytes now")
+                raise self._change_error(version, f"{total} bytes now")
             case Pinned(size=int(size)):
                 what = f"the server promised {size} bytes and has {total}."
                 raise StoreError(what, code="E_LENGTH", shard=self._url, offset=self.offset)
         self._end = self.offset
 
-    def _changed(self, now: Version, why: str | None = None) -> ChangedError:
+    def _change_error(self, now: Version, why: str | None = None) -> ChangedError:
         before = self._known.version or Version()
         if why is None and now.etag is None and now.modified is None:
             with contextlib.suppress(RetryError, OSError):  # for the message alone

@@ -22,7 +22,7 @@ class AwsKeys:
     token: str | None = field(default=None, repr=False)
 
 
-def signed(method: str, address: str, headers: Mapping[str, str], body: bytes, keys: AwsKeys, region: str, now: float) -> dict[str, str]:
+def sign(method: str, address: str, headers: Mapping[str, str], body: bytes, keys: AwsKeys, region: str, now: float) -> dict[str, str]:
     """The headers to add to a request for `address`; `now` in seconds since 1970.
 
     Host and every `x-amz-` header are signed; others may still be added. A body is hashed only where TLS does
@@ -38,7 +38,7 @@ def signed(method: str, address: str, headers: Mapping[str, str], body: bytes, k
     names = {name.lower(): value.strip() for name, value in {**headers, **added}.items() if name.lower().startswith("x-amz-")}
     names["host"] = parts.netloc
     order = sorted(names)
-    query = "&".join(f"{_quoted(name)}={_quoted(value)}" for name, value in sorted(parse_qsl(parts.query, keep_blank_values=True)))
+    query = "&".join(f"{_quote(name)}={_quote(value)}" for name, value in sorted(parse_qsl(parts.query, keep_blank_values=True)))
     lines = [method, parts.path or "/", query, *(f"{name}:{names[name]}" for name in order), "", ";".join(order), digest]
     text = f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n{hashlib.sha256(chr(10).join(lines).encode()).hexdigest()}"
     key = f"AWS4{keys.secret}".encode()
@@ -49,5 +49,5 @@ def signed(method: str, address: str, headers: Mapping[str, str], body: bytes, k
     return added
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quote(text, safe="-_.~")

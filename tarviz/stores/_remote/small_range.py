@@ -26,7 +26,7 @@ from urllib3.util.wait import wait_for_read
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL
-from tarviz.stores._remote.addresses import origin, redirected
+from tarviz.stores._remote.addresses import origin, redirect_target
 from tarviz.stores._remote.version import CONTENT_RANGE, Version
 from tarviz.stores._remote.wire import CONNECT_TIMEOUT, MOVED, REDIRECTS, TEMPORARY, USUAL, Wire, proxy_of
 from tarviz.stores.retry import RetryError, retry_after
@@ -76,7 +76,7 @@ class _Asked:
     version: Version | None
     size: int | None
 
-    def answered(self, head: _Head, length: str, span: str) -> Version | None:
+    def version_in(self, head: _Head, length: str, span: str) -> Version | None:
         """The version of an answer that holds just this range, or what there is of it before the object's end; None for any other.
 
         `length` and `span` are its Content-Length and Content-Range.
@@ -133,7 +133,7 @@ class SmallRanges:
         led = way is not None and way.place != way.begin
         answer = None
         try:
-            answer, last = self._follow(url, way, _Asked(offset, offset + length, *_named(etag)), stall_timeout)
+            answer, last = self._follow(url, way, _Asked(offset, offset + length, *_of_token(etag)), stall_timeout)
         except RetryError:
             if not led:
                 raise
@@ -153,7 +153,7 @@ class SmallRanges:
             if way is None or not isinstance(answer, str):
                 return answer, way  # type: ignore[return-value]  # nobody was asked where there is no way
             try:
-                way = self._make_way(way.begin, redirected(url, way.place, answer))
+                way = self._make_way(way.begin, redirect_target(url, way.place, answer))
             except (StoreError, UsageError):
                 break  # the reader that resumes says why
         return None, None
@@ -198,7 +198,7 @@ class SmallRanges:
             usual |= self._wire.credentials("GET", begin, place, {**USUAL, "Range": "bytes=0-0"}, b"")
         if not _OURS.isdisjoint(map(str.lower, usual)):
             return None
-        first = _joined([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
+        first = _join_lines([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
         server = secure, host, parts.port or (443 if secure else 80), self._wire.access.tls()
         return None if first is None else _Way(begin, place, first, server)
 
@@ -209,7 +209,7 @@ class SmallRanges:
             return None if rest is None else b"%bRange: %b\r\n%b\r\n" % (way.first, span.encode(), rest)
         headers = {"Range": span, **(asked.version.condition() if asked.version else {})}
         headers |= self._wire.credentials("GET", way.begin, way.place, USUAL | headers, b"")
-        rest = _joined(_lines(headers))
+        rest = _join_lines(_lines(headers))
         return None if rest is None else way.first + rest + b"\r\n"
 
     def _line(self, server: tuple[bool, str, int, ssl.SSLContext | None, float]) -> socket.socket:
@@ -244,7 +244,7 @@ class SmallRanges:
         told, own = _read_head(head[:end])
         length, span = own.get("content-length", ""), own.get("content-range", "")
         partial = told.status.startswith("HTTP/1.1 206")
-        version, led = (asked.answered(told, length, span), "") if partial else (None, self._other(url, told, own, way))
+        version, led = (asked.version_in(told, length, span), "") if partial else (None, self._other(url, told, own, way))
         if version is not None:
             self._wire.access.met(url)
         elif not led:
@@ -277,21 +277,21 @@ class SmallRanges:
 
 
 @functools.lru_cache(maxsize=256)
-def _named(etag: str | None) -> tuple[Version | None, int | None]:
-    return Version.named(etag) if etag else (None, None)
+def _of_token(etag: str | None) -> tuple[Version | None, int | None]:
+    return Version.of_token(etag) if etag else (None, None)
 
 
 @functools.lru_cache(maxsize=256)
 def _condition(version: Version | None) -> bytes | None:
     """The lines that make a server refuse another version; None where they cannot be sent as they are."""
-    return _joined(_lines(version.condition()) if version is not None else [])
+    return _join_lines(_lines(version.condition()) if version is not None else [])
 
 
 def _lines(headers: dict[str, str]) -> list[str]:
     return [f"{name}: {value}" for name, value in headers.items()]
 
 
-def _joined(lines: list[str]) -> bytes | None:
+def _join_lines(lines: list[str]) -> bytes | None:
     """Lines of a request, or None where one of them cannot be sent as it is."""
     return None if any(map(_UNSENT.search, lines)) else "".join(f"{line}\r\n" for line in lines).encode("latin-1")
 
@@ -303,11 +303,11 @@ def _read_head(head: bytes) -> tuple[_Head, dict[str, str]]:
     for name, value in zip(parts[1::3], parts[2::3], strict=True):
         key, text = name.decode().lower(), value.decode("latin-1").strip()
         own[key] = f"{own[key]}, {text}" if key in own else text
-    return _parsed(b"".join(parts[::3])), own
+    return _parse_head(b"".join(parts[::3])), own
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(head: bytes) -> _Head:
+def _parse_head(head: bytes) -> _Head:
     status, *lines = head.decode("latin-1").split("\r\n")
     pairs = (line.partition(":")[::2] for line in lines)
     headers = HTTPHeaderDict((name, value.strip()) for name, value in pairs)

@@ -257,7 +257,7 @@ class GoogleUpload(Upload):
         with self.unless_taken():
             found = self._append(self._held, str(size))
         try:
-            return Version.described(json.loads(found))[0].token(size)
+            return Version.of_description(json.loads(found))[0].token(size)
         except ValueError:
             return self._store.stat(self._url).etag
 

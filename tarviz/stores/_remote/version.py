@@ -42,7 +42,7 @@ class Version:
         return cls(etag or None, headers.get("Last-Modified") or None, coded, pin)
 
     @classmethod
-    def named(cls, token: str) -> tuple[Self, int | None]:
+    def of_token(cls, token: str) -> tuple[Self, int | None]:
         """The version of a token, and the size of the object where the token holds it."""
         if token.startswith(_DATED):
             date, _, size = token.removeprefix(_DATED).rpartition("; ")
@@ -52,7 +52,7 @@ class Version:
         return cls(token), None
 
     @classmethod
-    def described(cls, found: Any) -> tuple[Self, int]:
+    def of_description(cls, found: Any) -> tuple[Self, int]:
         """Version and size of an object as Google describes it in JSON; `ValueError` for anything else.
 
         Source: cloud.google.com/storage/docs/json_api/v1/objects#resource

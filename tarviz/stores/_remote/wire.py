@@ -26,7 +26,7 @@ from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.stores._remote.access import Access
-from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
+from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirect_target
 from tarviz.stores._remote.connections import asking, floods, make_manager, release
 from tarviz.stores._remote.version import Version, total_of
 from tarviz.stores.base import Stat
@@ -67,7 +67,7 @@ class _Ask:
     __repr__ = redacted_repr
 
 
-def _redacted(record: logging.LogRecord) -> bool:
+def _redact_record(record: logging.LogRecord) -> bool:
     """urllib3 logs the target of every request at DEBUG level: signatures are taken out of it."""
     if isinstance(record.args, tuple):
         record.args = tuple(redact(each) if isinstance(each, str) else each for each in record.args)
@@ -87,7 +87,7 @@ class Wire:
         # of the process with this id, by proxy and what TLS trusts
         self._managers: tuple[int, dict[tuple[str, ssl.SSLContext | None], urllib3.PoolManager]] = 0, {}
 
-    def reached(self, url: URL) -> bool:
+    def has_answered(self, url: URL) -> bool:
         """Whether the server of a URL has ever answered."""
         return origin(self.access.address(url, {})) in self._reached
 
@@ -121,7 +121,7 @@ class Wire:
             if answer.status in accept:
                 self.access.met(url)
                 break
-            found, said = _said(answer)
+            found, said = _read_refusal(answer)
             if last or not self.access.renew(url, answer.status, answer.headers, found):
                 self._refuse(answer, ask, place, target, found, said)
         return answer
@@ -134,7 +134,7 @@ class Wire:
             release(answer)
             return stat_of(url, answer), Version.of(answer.headers)
         try:
-            version, size = Version.described(json.loads(whole(answer, _DESCRIPTION)))
+            version, size = Version.of_description(json.loads(whole(answer, _DESCRIPTION)))
         except ValueError as error:
             hint = "Is this the address of a store that speaks Google's JSON?"
             raise StoreError("the server does not say in JSON what the object is.", code="E_READ", shard=url, hint=hint) from error
@@ -150,7 +150,7 @@ class Wire:
             if answer.status not in MOVED or not to:
                 return answer, target
             _let_go(answer)
-            target = redirected(ask.url, target, to)
+            target = redirect_target(ask.url, target, to)
             if ask.method in ("PUT", "POST", "DELETE"):
                 check_written(ask.url, place, target)
         raise StoreError(f"the server redirects more than {REDIRECTS} times, last to {redact(target)}.", shard=ask.url)
@@ -197,7 +197,7 @@ class Wire:
         if owner != os.getpid():  # sockets of a parent process are not ours to use
             managers = {}
             self._managers = os.getpid(), managers
-            logging.getLogger("urllib3.connectionpool").addFilter(_redacted)  # once, however often it is added
+            logging.getLogger("urllib3.connectionpool").addFilter(_redact_record)  # once, however often it is added
         way = proxy_of(scheme, host), self.access.tls()
         if way not in managers:
             managers[way] = make_manager(*way)
@@ -212,7 +212,7 @@ class Wire:
         if self.access.passes(ask.url, answer.status, found):
             raise RetryError(f"the server answers {text}{said}, which passes where a cluster changes", limit=_PASSING)
         refused = answer.status in (401, 403, 407) or found in _BAD_KEYS
-        hint = self.access.denied() if refused else self.access.hint(answer.status)
+        hint = self.access.denial_hint() if refused else self.access.hint(answer.status)
         if answer.status in (404, 410):
             what = "bucket" if found in _NO_BUCKET else "object"
             raise NotFoundError(f"the server has no such {what}: {text}{said}{where}.", shard=ask.url, hint=hint)
@@ -269,7 +269,7 @@ def _let_go(answer: urllib3.BaseHTTPResponse) -> None:
     answer.close()
 
 
-def _said(answer: urllib3.BaseHTTPResponse) -> tuple[str, str]:
+def _read_refusal(answer: urllib3.BaseHTTPResponse) -> tuple[str, str]:
     """The code that the answer of an object store gives for a refusal, and code and reason in brackets."""
     head = b""
     try:

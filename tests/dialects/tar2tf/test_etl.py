@@ -100,7 +100,7 @@ def test_what_the_transformer_sends_is_a_tfrecord_file_that_tensorflow_reads(clu
     import tensorflow as tf
 
     asked = {"chain": "decode(jpg)|resize(jpg, (8, 9))|decode(cls)", "seed": 0, "epoch": 0, "options": {}, "fields": None}
-    with ais.transformed(URL("ais://data/train-1.tar"), beside._transformer.name, json.dumps(asked)) as stream:
+    with ais.open_transformed(URL("ais://data/train-1.tar"), beside._transformer.name, json.dumps(asked)) as stream:
         data = stream.read()
 
     examples = [tf.train.Example.FromString(bytes(each)) for each in tfrecord.read(data)]
@@ -204,7 +204,7 @@ def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: boo
     def transformed(*_: object) -> Iterator[io.BytesIO]:
         yield io.BytesIO(answers.pop(0) if answers else whole)
 
-    monkeypatch.setattr("tarviz.stores.ais.transformed", transformed)
+    monkeypatch.setattr("tarviz.stores.ais.open_transformed", transformed)
     found: list[str] = []
     with contextlib.nullcontext() if comes else pytest.raises(StoreError, match=r"ais://data/a\.tar"):
         found.extend(row.key for row in _fetched("name", URL("ais://data/a.tar"), "{}", ReadReport()))
@@ -222,7 +222,7 @@ class TestShares:
     def transformed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [MadeRow(str(at), at + 1, DataError("bad", code="E_OP") if at in (0, 20, 33) else {"x": at}) for at in range(50)]
         whole = b"".join(packed(rows, None, ReadReport()))
-        monkeypatch.setattr("tarviz.stores.ais.transformed", lambda *_: contextlib.nullcontext(io.BytesIO(whole)))
+        monkeypatch.setattr("tarviz.stores.ais.open_transformed", lambda *_: contextlib.nullcontext(io.BytesIO(whole)))
 
     def read(self, *pieces: Piece, number: int = 0) -> list[tuple[int, int]]:
         """(piece, record) of each row."""
@@ -260,7 +260,7 @@ def asked(monkeypatch: pytest.MonkeyPatch, cluster: Cluster) -> list[dict[str, A
         return contextlib.nullcontext(io.BytesIO(b"".join(pieces)))
 
     monkeypatch.setenv("AIS_ENDPOINT", cluster.url)
-    monkeypatch.setattr("tarviz.stores.ais.transformed", transformed)
+    monkeypatch.setattr("tarviz.stores.ais.open_transformed", transformed)
     return calls
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarviz.model.errors import StoreError, UsageError
-from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirected
+from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirect_target
 from tests.conftest import each_case
 
 
@@ -49,25 +49,25 @@ class TestRedirects:
         [("/b", "https://host/b"), ("https://other/b?c", "https://other/b?c"), ("//me:pw@other/b", "https://other/b")],
     )
     def test_it_leads_to_https(self, to, expected):
-        assert expected == redirected("https://host/a", "https://host/a", to)
+        assert expected == redirect_target("https://host/a", "https://host/a", to)
 
     @each_case("to", ["http://host/a", "file:///etc/passwd", "ftp://host/a", "https://169.254.169.254/latest", "https://[::1"])
     def test_it_leads_nowhere_else(self, to):
         with pytest.raises(StoreError, match="redirects"):
-            redirected("https://host/a", "https://host/a", to)
+            redirect_target("https://host/a", "https://host/a", to)
 
     def test_the_machine_s_own_services_lead_on_among_themselves(self):
         here = "http://169.254.169.254/a"
 
-        assert "http://169.254.170.2/b" == redirected(here, here, "http://169.254.170.2/b")
-        assert "https://other/b" == redirected(here, here, "https://other/b")
+        assert "http://169.254.170.2/b" == redirect_target(here, here, "http://169.254.170.2/b")
+        assert "https://other/b" == redirect_target(here, here, "https://other/b")
 
     def test_plain_http_leads_to_plain_http(self):
-        assert "http://other/b" == redirected("http://host/a", "http://host/a", "HTTP://other/b")
-        assert "http://host/x/c" == redirected("http://host/a", "http://host/x/b", "c")
+        assert "http://other/b" == redirect_target("http://host/a", "http://host/a", "HTTP://other/b")
+        assert "http://host/x/c" == redirect_target("http://host/a", "http://host/x/b", "c")
 
     def test_raw_bytes_of_utf_8_are_escaped(self):
         """As http.client gives them: Latin-1."""
         raw = "/s3/b/中文.tar?a=%20".encode().decode("latin-1")
 
-        assert "https://host/s3/b/%E4%B8%AD%E6%96%87.tar?a=%20" == redirected("https://host/a", "https://host/a", raw)
+        assert "https://host/s3/b/%E4%B8%AD%E6%96%87.tar?a=%20" == redirect_target("https://host/a", "https://host/a", raw)

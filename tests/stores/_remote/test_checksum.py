@@ -8,7 +8,7 @@ import zlib
 import google_crc32c
 import pytest
 
-from tarviz.stores._remote.checksum import promised
+from tarviz.stores._remote.checksum import checksum_in
 from tests.conftest import each_case
 
 DATA = b"the bytes of an object"
@@ -32,7 +32,7 @@ def text(digest: bytes) -> str:
 )
 def test_right_bytes_are_right_and_others_are_not(headers):
     for data, right in ((DATA, True), (DATA[:-1] + b"T", False), (DATA[:-1], False)):
-        checksum = promised(headers)
+        checksum = checksum_in(headers)
         assert checksum is not None
         checksum.update(data[:5])
         checksum.update(data[5:])
@@ -41,7 +41,7 @@ def test_right_bytes_are_right_and_others_are_not(headers):
 
 def test_the_hash_of_a_cluster_is_known_where_its_package_is():
     xxhash = pytest.importorskip("xxhash", reason="xxhash comes with the extra `ais`")
-    checksum = promised({"ais-checksum-type": "xxhash2", "ais-checksum-value": xxhash.xxh64(DATA).hexdigest()})
+    checksum = checksum_in({"ais-checksum-type": "xxhash2", "ais-checksum-value": xxhash.xxh64(DATA).hexdigest()})
     assert checksum is not None
     checksum.update(DATA)
 
@@ -61,4 +61,4 @@ def test_the_hash_of_a_cluster_is_known_where_its_package_is():
     ],
 )
 def test_what_is_not_of_the_bytes_is_no_promise(headers):
-    assert promised(headers) is None
+    assert checksum_in(headers) is None

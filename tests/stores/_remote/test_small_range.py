@@ -243,8 +243,8 @@ class TestFaults:
         assert "planted" not in "".join(traceback.format_exception(caught.value))
 
     def test_a_bare_end_of_line_is_no_line_of_its_own(self):
-        assert b"A: b\r\nC: d\r\n" == small_range._joined(["A: b", "C: d"])
-        assert [None] * 3 == [small_range._joined([f"A: b{end}C: d", "E: f"]) for end in ("\n", "\r", "\r\n")]
+        assert b"A: b\r\nC: d\r\n" == small_range._join_lines(["A: b", "C: d"])
+        assert [None] * 3 == [small_range._join_lines([f"A: b{end}C: d", "E: f"]) for end in ("\n", "\r", "\r\n")]
 
     def test_a_body_in_chunks_is_not_taken_by_its_length(self, server, store):
         """Both headers at once is how one answer is made to look like two (RFC 9112 §6.3)."""

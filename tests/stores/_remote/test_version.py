@@ -34,7 +34,7 @@ class TestToken:
         if token is None:
             assert not version.known
             return
-        again, size = Version.named(token)
+        again, size = Version.of_token(token)
         assert condition == again.condition()
         assert again.is_same(version)
         assert (100 if "ETag" not in headers and "Last_Modified" in headers else None) == size
@@ -84,7 +84,7 @@ class TestGeneration:
 
     def test_it_is_all_that_names_the_version(self):
         token = self.NAMED.token(100)
-        again, size = Version.named(token)
+        again, size = Version.of_token(token)
 
         assert ("generation 7", None, ("generation", "7")) == (token, size, again.pin)
         assert again.known
@@ -92,15 +92,15 @@ class TestGeneration:
         assert {} == self.NAMED.condition() == again.condition() == of(x_goog_generation="7", Last_Modified=DATE).condition()
 
     def test_it_is_described_with_date_and_size(self):
-        found, size = Version.described({"generation": 7, "size": "100", "updated": "2030-01-01T00:00:00Z"})
+        found, size = Version.of_description({"generation": 7, "size": "100", "updated": "2030-01-01T00:00:00Z"})
 
         assert (Version(None, DATE, pin=("generation", "7")), 100, 1893456000.0) == (found, size, found.mtime)
-        assert (Version(pin=("generation", "7")), 1) == Version.described({"generation": "7", "size": 1})
+        assert (Version(pin=("generation", "7")), 1) == Version.of_description({"generation": "7", "size": 1})
 
     @each_case("found", [[], {"generation": 7}, {"size": 1}, {"generation": 7, "size": "many"}])
     def test_anything_else_is_no_description(self, found):
         with pytest.raises(ValueError, match=r"no description|invalid literal"):
-            Version.described(found)
+            Version.of_description(found)
 
 
 @each_case(
@@ -118,7 +118,7 @@ def test_people_are_told_what_names_it(version, words):
 
 
 def test_a_token_may_lack_the_size():
-    assert (Version(None, DATE), None) == Version.named(of(Last_Modified=DATE).token(None))
+    assert (Version(None, DATE), None) == Version.of_token(of(Last_Modified=DATE).token(None))
     assert f"modified {DATE}; 0" == of(Last_Modified=DATE).token(0)
 
 
