@@ -157,7 +157,7 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
 
 
 def _listed(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
-    if tfrecords.named_tfrecord(url):
+    if tfrecords.has_tfrecord_name(url):
         return _listed_examples(url, options, look)
     try:
         index = Index([url], options, cache=cache, look=look).shards[0]

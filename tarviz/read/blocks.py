@@ -74,7 +74,7 @@ def block_of(step: Decided, walker: Walker) -> Block:
     members = records.members
     offset = members.data - step.base
     if members.sparse:
-        data, offset = _expanded(members, data, offset)
+        data, offset = _unfold(members, data, offset)
     return Block(
         shard=walker.scanner.shard,
         data=data,
@@ -91,7 +91,7 @@ def block_of(step: Decided, walker: Walker) -> Block:
     )
 
 
-def _expanded(members: Members, data: memoryview, offset: NDArray[np.int64]) -> tuple[memoryview, NDArray[np.int64]]:
+def _unfold(members: Members, data: memoryview, offset: NDArray[np.int64]) -> tuple[memoryview, NDArray[np.int64]]:
     """Sparse payloads unfolded after the block's bytes."""
     begin = len(data)
     out = bytearray(begin + sum(int(members.size[row]) for row in members.sparse))

@@ -91,7 +91,7 @@ def _numbers(url: URL, options: ReadOptions) -> tuple[NDArray[np.int64], Mapping
 def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None) -> Generator[Block, None, None]:
     """The chosen records among `start`…`stop` of one shard, as blocks of neighbours; a block's `first` is its number in the shard."""
     if isinstance(options.where, Chosen) and url in options.where.streams:
-        yield from _asked(url, options, report, start, stop)
+        yield from _ask_stream(url, options, report, start, stop)
         return
     rows, now = _numbers(url, options)
     report.opened = Stat(url, **now)
@@ -118,7 +118,7 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
             del block
 
 
-def _asked(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
+def _ask_stream(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
     """The records of a stream that fit, each block asked when it comes."""
     assert isinstance(options.where, Chosen)
     condition = options.where.condition

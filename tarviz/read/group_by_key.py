@@ -22,7 +22,7 @@ from tarviz.read.shard_index import entered_blocks, shard_index
 _RECORDS = 1024  # gathered records in a block
 
 
-def gathered(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
+def gather(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
     """The blocks of one shard, keys gathered, in order of their first member."""
     index = shard_index(url, options, may_stream=stores.is_local(url)) if url != "-" else None
     if index is not None and not any(fault["code"] == "W_SPLIT_RECORD" for fault in index.warnings):
@@ -37,12 +37,12 @@ def gathered(url: URL, options: ReadOptions, report: ReadReport, start: int, sto
     keys = list(held)[start:stop]
     for low in range(0, len(keys), _RECORDS):
         part = keys[low : low + _RECORDS]
-        block = _block(url, part, [_settled(url, key, held[key], options) for key in part], start + low)
+        block = _block(url, part, [_settle(url, key, held[key], options) for key in part], start + low)
         report.records += len(block)
         yield block
 
 
-def _settled(url: URL, key: bytes, rows: list[tuple[Block, int]], options: ReadOptions) -> list[tuple[Block, int]]:
+def _settle(url: URL, key: bytes, rows: list[tuple[Block, int]], options: ReadOptions) -> list[tuple[Block, int]]:
     """One row per extension, as `duplicates` decides."""
     chosen: dict[str, tuple[Block, int]] = {}
     for block, at in rows:

@@ -32,7 +32,7 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
     if found is None:
         return stream.blocks(url, options, report=report, start=start, stop=stop)
     index, stat = found
-    return _indexed(url, options, report, index, stat, start, len(index) if stop is None else min(stop, len(index)))
+    return _by_index(url, options, report, index, stat, start, len(index) if stop is None else min(stop, len(index)))
 
 
 def usable_index(url: URL, options: ReadOptions) -> tuple[ShardIndex, Stat] | None:
@@ -89,7 +89,7 @@ def range_blocks(url: URL, options: ReadOptions, part: RecordRange, report: Read
         raise ChangedError(f"{what}, but record {stop - 1} at byte {end}.", shard=url, hint="Index it again: tarviz index.")
 
 
-def _indexed(
+def _by_index(
     url: URL, options: ReadOptions, report: ReadReport, index: ShardIndex, stat: Stat, start: int, stop: int
 ) -> Generator[Block, None, None]:
     members, rows = index.members, index.rows

@@ -48,7 +48,7 @@ class Neighbours:
         self._seen = 0
         self._mixed = False  # records had different fields
 
-    def damaged(self, key: bytes | None, name: bytes | None = None) -> None:
+    def note_damage(self, key: bytes | None, name: bytes | None = None) -> None:
         """A member is lost here: of the record `key`, or, None, of one that is not known."""
         self.damage = self.damage or Damage()
         if key is None:
@@ -88,12 +88,12 @@ class Neighbours:
         left, self.held, self.damage = self.held, None, None
         return left
 
-    def lost(self, record: Grouped) -> None:
+    def note_lost(self, record: Grouped) -> None:
         """Note that a record is left out."""
         text = "the record may have lost a member to the damage beside it and is left out."
         self._note(text, to_text(bytes(record.keys[0])), None, int(record.members.start[0]))
 
-    def lost_member(self, members: Members) -> None:
+    def note_lost_member(self, members: Members) -> None:
         """Note that a member is left out whose extension header is lost."""
         text = "the member may have lost its name or size with the header before it and is left out."
         self._note(text, None, to_text(bytes(members.name[0])), int(members.start[0]))
@@ -102,12 +102,12 @@ class Neighbours:
         self._grouper.notes.append(Fault("W_DROPPED", text, self._grouper.shard, key, member, offset))
 
     def _complete(self, record: Grouped) -> bool:
-        return self._told() and frozenset(record.ext[: int(record.rows[1])].tolist()) == self._usual
+        return self._knows_usual() and frozenset(record.ext[: int(record.rows[1])].tolist()) == self._usual
 
     def _lacks(self, record: Grouped) -> bool:
-        return self._told() and self._usual is not None and frozenset(record.ext[: int(record.rows[1])].tolist()) < self._usual
+        return self._knows_usual() and self._usual is not None and frozenset(record.ext[: int(record.rows[1])].tolist()) < self._usual
 
-    def _told(self) -> bool:
+    def _knows_usual(self) -> bool:
         return not self._mixed and self._seen >= _ENOUGH
 
     def _of_neither(self, damage: Damage, left: Grouped, right: Grouped) -> bool:

@@ -33,33 +33,33 @@ def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: 
     `ChangedError` where the shard is no longer the one that was indexed.
     """
     if index is None or index.packed or index.members.sparse or _largest(index, numbers) > options.rules().max_member_bytes:
-        yield from _streamed(url, numbers, options, report)
+        yield from _stream(url, numbers, options, report)
         return
     report.opened = Stat(url, index.identity["size"], index.identity["etag"], index.identity["mtime"])
     runs = [run.tolist() for run in near(index, np.array(numbers, np.int64), _NEAR, _LARGE)]
     read = functools.partial(read_together, url, index, store=stores.of(url))
     if stores.is_local(url) or len(runs) < 2:
-        yield from _counted(map(read, runs), report)
+        yield from _count(map(read, runs), report)
         return
     with (
         ThreadPoolExecutor(_AT_ONCE, "tarviz-pick") as pool,
         closing(in_order(iter(runs), read, pool, _AT_ONCE)) as found,
     ):
-        yield from _counted(found, report)
+        yield from _count(found, report)
 
 
 def _largest(index: ShardIndex, numbers: Sequence[int]) -> int:
     return max((end - begin for begin, end in map(index.span, numbers)), default=0)
 
 
-def _counted(reads: Iterable[tuple[int, list[IndexedRecord]]], report: ReadReport) -> Iterator[Record]:
+def _count(reads: Iterable[tuple[int, list[IndexedRecord]]], report: ReadReport) -> Iterator[Record]:
     for size, records in reads:
         report.bytes += size
         report.records += len(records)
         yield from records
 
 
-def _streamed(url: URL, numbers: Sequence[int], options: ReadOptions, report: ReadReport) -> Iterator[Record]:
+def _stream(url: URL, numbers: Sequence[int], options: ReadOptions, report: ReadReport) -> Iterator[Record]:
     if not numbers:
         return
     wanted = iter(numbers)

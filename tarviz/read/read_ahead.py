@@ -34,7 +34,7 @@ _spare: list[bytearray] = []
 _lock = threading.Lock()
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """A forked child may have the lock of a thread that it does not have."""
     global _lock
     _lock = threading.Lock()
@@ -42,7 +42,7 @@ def _forked() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _take(size: int) -> Memory:
@@ -52,7 +52,7 @@ def _take(size: int) -> Memory:
     bytearray is: the system gives it page by page, when something is written there.
     """
     if size > _LARGEST_SPARE:
-        return memoryview(_mapped(size))
+        return memoryview(_map_memory(size))
     with _lock:
         for at in range(len(_spare)):
             if len(_spare[at]) == size and sys.getrefcount(_spare[at]) == 2:  # the list's and the call's
@@ -60,7 +60,7 @@ def _take(size: int) -> Memory:
     return bytearray(size)
 
 
-def _mapped(size: int) -> mmap.mmap:
+def _map_memory(size: int) -> mmap.mmap:
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -138,18 +138,18 @@ class Feed:
         carry, self._present = self._present[len(self._present) - keep :], memoryview(b"")
         if self._ahead is None:
             size = self._length(self._pieces)
-            buffer, begin, end = self._moved(carry, size, need), 0, keep
+            buffer, begin, end = self._move(carry, size, need), 0, keep
         else:
             assert self._reader is not None
             count, error = self._reader.wait()
             buffer, self._ahead = self._ahead, None  # not before: `close` has to know that a read is under way
-            self._ended(count < self._length(self._pieces), error)
+            self._note_end(count < self._length(self._pieces), error)
             self.bytes += count
             begin, end = HEADROOM - keep, HEADROOM + count
             if begin >= 0:
                 memoryview(buffer)[begin:HEADROOM] = carry
             else:
-                piece, buffer = buffer, self._moved(carry, count + self._size, need)
+                piece, buffer = buffer, self._move(carry, count + self._size, need)
                 memoryview(buffer)[keep : keep + count] = memoryview(piece)[HEADROOM:end]
                 begin, end = 0, keep + count
                 _give(piece)
@@ -160,7 +160,7 @@ class Feed:
         while end - begin < need and not self.final:
             present = memoryview(buffer)[begin:end]
             _give(buffer)
-            buffer = self._moved(present, self._size, need)
+            buffer = self._move(present, self._size, need)
             begin, end = 0, len(present)
             del present
             end += self._fill(buffer, end)
@@ -181,7 +181,7 @@ class Feed:
         return min(self._size, FIRST << min(2 * (number - 1), 20))
 
     @staticmethod
-    def _moved(begin: memoryview, size: int, need: int) -> Memory:
+    def _move(begin: memoryview, size: int, need: int) -> Memory:
         """A buffer that begins with these bytes and has room for `size` more at least, and beyond `need`.
 
         A large record grows by halves of what it needs: what a header promises is not allocated before half of it is there, and at
@@ -199,11 +199,11 @@ class Feed:
         if self.final or at == len(buffer):
             return 0
         count, error = _read(self._source, memoryview(buffer)[at:])
-        self._ended(count < len(buffer) - at, error)
+        self._note_end(count < len(buffer) - at, error)
         self.bytes += count
         return count
 
-    def _ended(self, short: bool, error: Exception | None) -> None:
+    def _note_end(self, short: bool, error: Exception | None) -> None:
         if error is not None:
             self.broken = error
         self.final = self.final or short or error is not None

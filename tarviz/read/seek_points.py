@@ -72,7 +72,7 @@ class SeekPoints:
     def _pieces(self, point: _Point, stop: int | None) -> Generator[tuple[int, bytes], None, None]:
         """Inflated pieces from a point on, each with its place in the tar; they end early where there is damage."""
         decoder, inflated, taken = point.decoder.copy(), point.inflated, point.compressed
-        with closing(_compressed(stores.of(self._url), self._url, self._etag, taken, stop)) as source:
+        with closing(_read_packed(stores.of(self._url), self._url, self._etag, taken, stop)) as source:
             for chunk in source:
                 data, taken = chunk, taken + len(chunk)
                 while data:
@@ -106,7 +106,7 @@ class SeekPoints:
                 self._spacing *= 2
 
 
-def _compressed(store: Store, url: URL, etag: str, begin: int, stop: int | None) -> Generator[bytes, None, None]:
+def _read_packed(store: Store, url: URL, etag: str, begin: int, stop: int | None) -> Generator[bytes, None, None]:
     """The packed bytes of a shard from one on: up to another one by a range, to the end by a stream."""
     if stop is not None:
         yield store.read(url, begin, stop - begin, etag=etag)
@@ -119,9 +119,9 @@ def _compressed(store: Store, url: URL, etag: str, begin: int, stop: int | None)
 
 def seek_points(url: URL, etag: str) -> SeekPoints:
     """The points of one version of a shard, those of the last shards read kept; a forked child leaves its own."""
-    return _kept(url, etag, os.getpid())
+    return _points_of(url, etag, os.getpid())
 
 
 @functools.lru_cache(maxsize=8)
-def _kept(url: URL, etag: str, process: int) -> SeekPoints:
+def _points_of(url: URL, etag: str, process: int) -> SeekPoints:
     return SeekPoints(url, etag)

@@ -8,29 +8,29 @@ from tarviz.model.types import to_text
 from tarviz.read.rules import Rules
 
 
-def settled(records: Grouped, pending: int, grouper: Grouper, rules: Rules, skipped: list[Fault]) -> tuple[Grouped, int, DataError | None]:
+def settle(records: Grouped, pending: int, grouper: Grouper, rules: Rules, skipped: list[Fault]) -> tuple[Grouped, int, DataError | None]:
     """The records that may be given, the row of the pending one (-1: none), and the error that ends the shard after them."""
     whole, problem = grouper.settle(records)
     while problem is not None and rules.skip:
         row = len(whole)
         skipped.append(problem.at(shard=grouper.shard).fault)
-        records, pending = without(records, row), _moved(pending, row)
+        records, pending = without(records, row), _row_without(pending, row)
         whole, problem = grouper.settle(records)
     again = [] if rules.returning else grouper.returns(whole)
     if rules.strict and rules.skip:
         for row, first_at in reversed(again):
-            skipped.append(_returned(whole, row, first_at, grouper.shard).fault)
-            whole, pending = without(whole, row), _moved(pending, row)
+            skipped.append(_return_error(whole, row, first_at, grouper.shard).fault)
+            whole, pending = without(whole, row), _row_without(pending, row)
     elif rules.strict and again:
         row, first_at = again[0]
-        problem, whole = _returned(whole, row, first_at, grouper.shard), part(whole, 0, row)
+        problem, whole = _return_error(whole, row, first_at, grouper.shard), part(whole, 0, row)
     else:
-        for error in (_returned(whole, row, first_at, grouper.shard) for row, first_at in again):
+        for error in (_return_error(whole, row, first_at, grouper.shard) for row, first_at in again):
             grouper.notes.append(Fault("W_SPLIT_RECORD", error.message, error.shard, error.key, error.member, error.offset))
     return whole, pending if pending < len(whole) else -1, problem
 
 
-def _returned(records: Grouped, row: int, first_at: int, shard: str) -> DataError:
+def _return_error(records: Grouped, row: int, first_at: int, shard: str) -> DataError:
     at = int(records.rows[row])
     offset = int(records.members.start[at])
     return DataError(
@@ -44,6 +44,6 @@ def _returned(records: Grouped, row: int, first_at: int, shard: str) -> DataErro
     )
 
 
-def _moved(pending: int, row: int) -> int:
+def _row_without(pending: int, row: int) -> int:
     """The row of the pending record when record `row` is left out."""
     return -1 if pending == row else pending - (pending > row)

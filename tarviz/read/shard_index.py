@@ -58,7 +58,7 @@ def shard_index(
     far = url != "-" and not stores.is_local(url)
     if far and may_stream and not (cache and is_kept("index", url)):
         with closing(Shard(url)) as shard:  # its answer tells the version: nothing has to be asked before
-            return _made(shard.stat, options, cache, sidecars, look, shard)
+            return _make(shard.stat, options, cache, sidecars, look, shard)
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found
@@ -67,10 +67,10 @@ def shard_index(
             return _by_sidecar(stat, options) if sidecars else None
         except DataError:
             return None
-    return _made(stat, options, cache, sidecars, look)
+    return _make(stat, options, cache, sidecars, look)
 
 
-def _made(
+def _make(
     stat: Stat, options: ReadOptions, cache: bool, sidecars: bool, look: Callable[[], None], shard: Shard | None = None
 ) -> ShardIndex:
     """The index of this version of a shard, which was opened already where it is given."""
@@ -95,7 +95,7 @@ def _by_sidecar(stat: Stat, options: ReadOptions) -> ShardIndex | None:
     tail = tail_of(stat, members, place)
     walker = replace(options, strict=False, on_error="raise").walker(stat.url, at=int(members.end[-1]), payloads="none")
     walker.add(members)
-    built = indexed(walker, list(walker.walk(tail, int(members.end[-1]), final=True)))
+    built = index_of(walker, list(walker.walk(tail, int(members.end[-1]), final=True)))
     return replace(built, identity=_identity(stat), claimed=redact(place)) if built.error is None else None
 
 
@@ -104,7 +104,7 @@ def entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
     index = shard_index(url, options, may_stream=False) if start > 0 else None
     if index is None or index.packed or start > len(index):
         return 0, 0
-    if (options.strict or options.on_error == "skip") and not numbered(index, options):
+    if (options.strict or options.on_error == "skip") and not numbers_alike(index, options):
         return 0, 0
     if start == len(index):
         return (int(index.members.end[-1]) if len(index) else 0), start
@@ -153,7 +153,7 @@ def doubtful(index: ShardIndex) -> bool:
     return bool(index.pending) or any(fault["code"] in _LENIENT for fault in index.warnings)
 
 
-def numbered(index: ShardIndex, options: ReadOptions) -> bool:
+def numbers_alike(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether reading numbers records as the index does: one that is found in two parts, refused or left out moves those behind it."""
     moved = ("W_SPLIT_RECORD", *(REFUSED_AMID if options.strict else ()))
     if index.error is not None or (options.strict and index.pending) or any(fault["code"] in moved for fault in index.warnings):
@@ -163,7 +163,7 @@ def numbered(index: ShardIndex, options: ReadOptions) -> bool:
 
 def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
     """Why not all records of an index may be handed out: what reading strictly, or the damage, ends with first; None: all may."""
-    found = _refused(url, options, index)
+    found = _strict_refusal(url, options, index)
     limit, beside = options.rules().max_member_bytes, index.beside
     # A member over the limit ends reading too: in no record of the index, or before what was found, which headers alone tell.
     if beside > limit or (found is not None and int(index.members.size.max(initial=0)) > limit):
@@ -175,7 +175,7 @@ def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | 
     return found
 
 
-def _refused(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
+def _strict_refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
     if options.strict and (index.error is not None or doubtful(index)):  # strict reading may meet another fault first
         walker = replace(options, on_error="raise", where="", keys=()).walker(url, payloads="none")
         for _ in header_steps(url, walker, ReadReport()):
@@ -219,10 +219,10 @@ def _build(url: URL, options: ReadOptions, look: Callable[[], None], shard: Shar
         try:
             found.append(next(steps))
         except StopIteration as end:
-            return indexed(walker, found, end.value)
+            return index_of(walker, found, end.value)
 
 
-def indexed(walker: Walker, steps: Sequence[Decided], packed: str | None = None) -> ShardIndex:
+def index_of(walker: Walker, steps: Sequence[Decided], packed: str | None = None) -> ShardIndex:
     """The index of all the steps of a walker that is over. `packed`: the compression that the shard lies in."""
     parts = [step.records for step in steps]
     rows = [np.zeros(1, np.int64)]
@@ -238,14 +238,14 @@ def indexed(walker: Walker, steps: Sequence[Decided], packed: str | None = None)
         tuple(walker.grouper.exts),
         np.concatenate([np.zeros(0, np.uint64), *(part.key_hash for part in parts)]),
         {},
-        [note.to_dict() for note in _kept(walker.notes)],
+        [note.to_dict() for note in _first_notes(walker.notes)],
         error.at(shard=walker.scanner.shard).to_dict() if error is not None else None,
         tuple(step.first + step.pending for step in steps if step.pending >= 0),
         packed,
     )
 
 
-def _kept(notes: Sequence[Fault]) -> list[Fault]:
+def _first_notes(notes: Sequence[Fault]) -> list[Fault]:
     """The first warnings, and of those behind them the first of each kind that is none of theirs: what they doubt is asked of an index."""
     first = list(notes[:_FAULTS])
     rest = {note.code: note for note in reversed(notes[_FAULTS:])}

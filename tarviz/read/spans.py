@@ -31,7 +31,7 @@ from tarviz.read.options import ReadOptions
 from tarviz.read.report import Noted, ReadReport
 from tarviz.read.rules import Decided
 from tarviz.read.shard import adjacent_blocks
-from tarviz.read.shard_index import indexed, is_sound, keep_index
+from tarviz.read.shard_index import index_of, is_sound, keep_index
 from tarviz.read.walker import Walker
 from tarviz.stores import local_path
 from tarviz.stores.base import READ, read_at
@@ -53,7 +53,7 @@ class HeldTar:
         self.stat = stores.of(url).stat(url)
         self.fd = os.open(local_path(url), READ)
         if self._now() != self.stat.etag:
-            raise self._changed()
+            raise self._change_error()
 
     def _now(self) -> str:
         return file_version(os.fstat(self.fd))
@@ -66,9 +66,9 @@ class HeldTar:
     def check(self) -> None:
         """`ChangedError` when the file is no longer the one that was opened."""
         if not same_bytes(self._now(), self.stat.etag):
-            raise self._changed()
+            raise self._change_error()
 
-    def _changed(self) -> ChangedError:
+    def _change_error(self) -> ChangedError:
         return ChangedError("the file was changed while it was copied.", shard=self.url, hint="Begin again.")
 
     def read(self, begin: int, end: int) -> bytes:
@@ -153,7 +153,7 @@ def intake(
 def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returning: bool = False) -> Generator[Batch, None, None]:
     """The records of one shard. `returning=True` disables the check for repeated keys."""
     if options.where or options.keys:
-        yield from _chosen(url, options, report)
+        yield from _chosen_batches(url, options, report)
         return
     source = plain(url) if options.on_error == "raise" else None
     if source is not None and roomy(source):
@@ -212,11 +212,11 @@ def _by_headers(source: HeldTar, options: ReadOptions, report: ReadReport) -> Ge
     for batch in spans.batches(report):
         report.bytes += int(batch.block.size.sum())
         yield batch
-    if spans.seen and is_sound(index := indexed(spans.walker, spans.seen), options):
+    if spans.seen and is_sound(index := index_of(spans.walker, spans.seen), options):
         keep_index(source.stat, options, index)
 
 
-def _chosen(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
+def _chosen_batches(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Batch, None, None]:
     """The chosen records: of a plain shard without a fault where they lie, of any other as blocks in memory."""
     index = chosen.sound_index(url, options)
     source = plain(url) if index is not None else None

@@ -52,9 +52,9 @@ def blocks(
 
         return chosen.blocks(target, options, report, start, stop)
     if options.group == "shard":
-        from tarviz.read.group_by_key import gathered
+        from tarviz.read.group_by_key import gather
 
-        return gathered(target, options, report, start, stop)
+        return gather(target, options, report, start, stop)
     if start > 0:
         from tarviz.read.shard_index import entered_blocks
 

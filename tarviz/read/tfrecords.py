@@ -28,14 +28,14 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _HEAD, _HEAD_BYTES = 256, 64 << 20  # records, and their bytes, that are looked at before the first is given
 
 
-def named_tfrecord(url: URL) -> bool:
+def has_tfrecord_name(url: URL) -> bool:
     """Whether a file has the name of a TFRecord file, packed or not, TFDS's `x.tfrecord-00000-of-00010` too."""
     return _SUFFIX.search(_bare(url)) is not None
 
 
 def is_tfrecord(url: URL) -> bool:
     """Whether a file is a TFRecord file: by its name, else by its first header's CRC."""
-    if named_tfrecord(url):
+    if has_tfrecord_name(url):
         return True
     if _TAR.search(_bare(url)) or url == "-":
         return False
@@ -46,7 +46,7 @@ def is_tfrecord(url: URL) -> bool:
 def refuse(urls: Sequence[URL]) -> None:
     """`UsageError` where one of these is a TFRecord file: for readers that take chosen records out of shards."""
     for url in urls:
-        if named_tfrecord(url):
+        if has_tfrecord_name(url):
             hint = "Make a shard of it first: tarviz convert FILE -o x.tar. sql, browse and index take it as it is."
             raise UsageError("this is a TFRecord file, of whose records none can be chosen here.", shard=url, hint=hint)
 
@@ -56,7 +56,7 @@ def as_shards(urls: Sequence[URL]) -> list[URL]:
 
     Shards are kept in the cache folder, for as long as the file is the same one. Errors as in `records`.
     """
-    begun = stems([url for url in urls if named_tfrecord(url)])
+    begun = stems([url for url in urls if has_tfrecord_name(url)])
     return [_shard(url, begun[url]) if url in begun else url for url in urls]
 
 
@@ -110,7 +110,7 @@ def examples(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Pa
                         yield ParsedExample(number, size, example.features(payload))
                         report.records += 1
                     except DataError as error:
-                        raised = _placed(error, url, at, number)
+                        raised = _example_error(error, url, at, number)
                         if options.on_error == "raise":
                             raise raised from error
                         report.add(raised.fault, skipped=True)
@@ -126,7 +126,7 @@ def examples(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Pa
             report.shards += 1
 
 
-def _placed(error: DataError, url: URL, at: int, number: int) -> DataError:
+def _example_error(error: DataError, url: URL, at: int, number: int) -> DataError:
     """The error of a payload, with its place in the file."""
     return DataError(
         f"record {number} is {error.message}",

@@ -21,7 +21,7 @@ from tarviz.model.errors import DataError, Fault, LimitError, TarvizError
 from tarviz.model.types import Members, to_bytes, to_text
 from tarviz.read.neighbours import Held, Neighbours
 from tarviz.read.rules import Decided, Rules
-from tarviz.read.settle import settled
+from tarviz.read.settle import settle
 
 NOTHING = memoryview(b"")
 _LOOK = 1 << 20  # bytes after damage in which the next header is looked for, to say in the error where it is
@@ -157,7 +157,7 @@ class Walker:
                     case Resyncing() as state:
                         more = yield from self._resync(state, final or broken is not None)
                     case PassingOver() as state:
-                        more = self._passed(state, final, broken)
+                        more = self._pass_by(state, final, broken)
                     case Reading() | AfterEnd():
                         more = yield from self._next(final, broken)
                     case Over():
@@ -171,7 +171,7 @@ class Walker:
         scanner = self.scanner
         new, end, again = None, None, False
         if not scanner.ended:
-            new = self._scanned(final and broken is None)
+            new = self._scan(final and broken is None)
         if scanner.ended:
             end = self.state if isinstance(self.state, AfterEnd) else AfterEnd(None, scanner.open_end)
             short = isinstance(broken, TarvizError) and broken.code == "E_LENGTH"
@@ -183,12 +183,12 @@ class Walker:
         yield from self._judge(new, end, again, scanner.error or broken)
         return again or isinstance(self.state, Resyncing | PassingOver)
 
-    def _scanned(self, final: bool) -> Members:
+    def _scan(self, final: bool) -> Members:
         """The next members of the window, without the first after damage that may have lost its extension header."""
         new = self.scanner.scan(self._data, self._base, final=final)
         if len(new) and isinstance(self.state, Reading) and self.state.distrust is not None:
             if int(new.start[0]) >= self.state.distrust:
-                self._near.lost_member(new)
+                self._near.note_lost_member(new)
                 new = new.part(1, len(new))
             self.state = Reading()
         return new
@@ -218,7 +218,7 @@ class Walker:
         if new is not None and error is None and end is None and sum(map(len, self._waiting)) + len(new) < self.patience:
             self._waiting.append(new)
             return
-        members, damage = self._until_damage(self._joined(new), error if end is None or again else None)
+        members, damage = self._until_damage(self._join(new), error if end is None or again else None)
         if damage is not None:
             end = None  # a mark behind it was read too soon
         records = self.grouper.group(members, quiet_before=self._noted)
@@ -252,7 +252,7 @@ class Walker:
         state = self.scanner.state
         return members, _RunEnd(error, state.faulty if isinstance(state, Damaged) and error is state.error else None)
 
-    def _joined(self, new: Members | None) -> Members:
+    def _join(self, new: Members | None) -> Members:
         """The members that wait and the new ones; none wait from here on."""
         parts, self._waiting = [*self._waiting, *([] if new is None else [new])], []
         return parts[0] if len(parts) == 1 else joined(parts)
@@ -264,7 +264,7 @@ class Walker:
         if pending < 0 and self.scanner.continued:
             key = self.grouper.key_of(self.scanner.continued, FILE)
             pending = next((row for row, each in enumerate(records.keys) if bytes(each) == key), -1)
-        whole, pending, problem = settled(records, pending, self.grouper, self.rules, self.skipped)
+        whole, pending, problem = settle(records, pending, self.grouper, self.rules, self.skipped)
         if problem is not None:
             place = problem.offset or 0
             for notes in (self.scanner.notes, self.grouper.notes):  # nothing after it was looked at
@@ -318,7 +318,7 @@ class Walker:
         if self.over:
             return
         if rules.skip and in_tar:
-            self._near.damaged(key, scanner.damaged_name)
+            self._near.note_damage(key, scanner.damaged_name)
         if isinstance(cause, PassingOver):
             self.state = replace(cause, lost=lost)
         elif isinstance(scanner.state, Damaged) and in_tar and (rules.skip or scanner.state.error.code not in _ENDS):
@@ -338,7 +338,7 @@ class Walker:
             yield from self._emit(last)  # the damaged member is of another record: this one is whole
         elif key is not None or not (in_tar or (isinstance(cause, DataError) and self._in_window(last.members))):
             if skips:
-                self._near.lost(last)
+                self._near.note_lost(last)
         elif skips:
             self._near.held = Held(last, self._data, self._base)
             return last
@@ -360,10 +360,10 @@ class Walker:
         if left is not None and (whole or not self.rules.strict):
             yield from self._emit(left.record, -1 if whole else 0, left)
         elif left is not None:
-            self._near.lost(left.record)
+            self._near.note_lost(left.record)
         if right:
             return records
-        self._near.lost(part(records, 0, 1))
+        self._near.note_lost(part(records, 0, 1))
         return part(records, 1, len(records))
 
     def _abandon(self) -> Iterator[Decided]:
@@ -372,7 +372,7 @@ class Walker:
         if left is not None and not self.rules.strict:
             yield from self._emit(left.record, 0, left)
         elif left is not None:
-            self._near.lost(left.record)
+            self._near.note_lost(left.record)
 
     def _finish(self) -> Iterator[Decided]:
         yield from self._abandon()
@@ -426,7 +426,7 @@ class Walker:
 
     def _in_window(self, members: Members) -> bool:
         """Whether the last member's payload arrived before the source failed."""
-        return int(members.data[-1]) + _stored(members, len(members) - 1) <= self._until
+        return int(members.data[-1]) + _stored_size(members, len(members) - 1) <= self._until
 
     # Members over the limit.
 
@@ -441,12 +441,12 @@ class Walker:
     def _pass_over(self, members: Members, row: int) -> PassingOver:
         """Go on after a member over the limit, as if nothing behind it was read."""
         name, start, data, end = bytes(members.name[row]), int(members.start[row]), int(members.data[row]), int(members.end[row])
-        stored, limit = _stored(members, row), self.rules.max_member_bytes
+        stored, limit = _stored_size(members, row), self.rules.max_member_bytes
         self.scanner.skip_to(end, (name, start, data, stored))
         enough = data if row in members.sparse else data + min(stored, limit + 1, _BELIEVED)
         return PassingOver(name, start, int(members.size[row]), end, enough)
 
-    def _passed(self, large: PassingOver, final: bool, broken: Exception | None) -> bool:
+    def _pass_by(self, large: PassingOver, final: bool, broken: Exception | None) -> bool:
         """Whether the large member is there, and not only promised; False while the window does not tell."""
         error: Exception | None
         if self._until >= large.enough:
@@ -488,7 +488,7 @@ def _last_apart(records: Grouped) -> tuple[Grouped, Grouped | None]:
     return (part(records, 0, count - 1), part(records, count - 1, count)) if count else (records, None)
 
 
-def _stored(members: Members, row: int) -> int:
+def _stored_size(members: Members, row: int) -> int:
     """Bytes of a member's payload in the tar."""
     pieces = members.sparse.get(row)
     return int(members.size[row]) if pieces is None else sum(length for _, length in pieces)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL
 from tarviz.read.chosen import Chosen, blocks, near, numbers, runs, sound_index, subset, version
-from tarviz.read.shard_index import indexed, shard_index
+from tarviz.read.shard_index import index_of, shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.stores.file import FileStore
 from tests.read.tars import END, member
@@ -122,7 +122,7 @@ class TestSubset:
 def test_records_are_read_together_up_to_a_gap_and_a_size(sizes: list[int], wanted: set[int], gap: int, most: int):
     data = b"".join(member(f"{number:02d}.bin", bytes(size)) for number, size in enumerate(sizes)) + END
     walker = ReadOptions().walker("a.tar", payloads="none")
-    index = indexed(walker, list(walker.walk(memoryview(data), final=True)))
+    index = index_of(walker, list(walker.walk(memoryview(data), final=True)))
     rows = sorted(row for row in wanted if row < len(sizes)) or [0]
     expected: list[list[int]] = []
     for row in rows:

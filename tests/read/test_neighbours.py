@@ -26,7 +26,7 @@ def judge(
     grouper = Grouper("a.tar")
     near = Neighbours(grouper)
     near.learn(records(grouper, *(f"{number:03d}.{ext}" for number in range(usual) for ext in ("txt", "cls"))))
-    near.damaged(None, name)
+    near.note_damage(None, name)
     near.held = Held(records(grouper, *before), NOTHING, 0)
     left, whole, right = near.between(records(grouper, *behind), closed=closed)
 
@@ -63,7 +63,7 @@ class TestWhoLost:
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)
         near.learn(records(grouper, *(f"{number:03d}.txt" for number in range(20)), "x.cls"))
-        near.damaged(None)
+        near.note_damage(None)
         near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
 
         assert (False, False) == near.between(records(grouper, "b.txt"), closed=True)[1:]
@@ -76,7 +76,7 @@ class TestKnown:
     def test_only_the_record_of_that_key_lost_a_member(self, key: bytes, right: bool):
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)
-        near.damaged(key)
+        near.note_damage(key)
         near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
 
         assert (True, right) == near.between(records(grouper, "b.txt"), closed=True)[1:]
@@ -84,8 +84,8 @@ class TestKnown:
     def test_a_second_damage_of_no_key_makes_it_unknown(self):
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)
-        near.damaged(b"c")
-        near.damaged(None)
+        near.note_damage(b"c")
+        near.note_damage(None)
         near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
 
         assert (False, False) == near.between(records(grouper, "b.txt"), closed=True)[1:]
@@ -99,7 +99,7 @@ class TestOneField:
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)
         near.learn(records(grouper, *(f"{number:03d}.txt" for number in range(20))))
-        near.damaged(None, name)
+        near.note_damage(None, name)
         near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
 
         assert (whole, whole) == near.between(records(grouper, "b.txt"), closed=True)[1:]
@@ -110,7 +110,7 @@ class TestOneField:
         near = Neighbours(grouper)
         near.learn(records(grouper, *(f"{number:03d}.txt" for number in range(20))))
         for each in (None, key):
-            near.damaged(each, b"m.txt")
+            near.note_damage(each, b"m.txt")
         near.held = Held(records(grouper, "a.txt"), NOTHING, 0)
 
         assert (False, False) == near.between(records(grouper, "b.txt"), closed=True)[1:]
@@ -120,8 +120,8 @@ class TestNotes:
     def test_what_is_left_out_is_said_with_its_place(self):
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)
-        near.lost(records(grouper, "a.txt"))
-        near.lost_member(Scanner("a.tar").scan(memoryview(member("x.txt", b"1") + END), 0, final=True))
+        near.note_lost(records(grouper, "a.txt"))
+        near.note_lost_member(Scanner("a.tar").scan(memoryview(member("x.txt", b"1") + END), 0, final=True))
 
         assert [("W_DROPPED", "a", None, 0), ("W_DROPPED", None, "x.txt", 0)] == [
             (note.code, note.key, note.member, note.offset) for note in grouper.notes
@@ -131,7 +131,7 @@ class TestNotes:
         grouper = Grouper("a.tar")
         near = Neighbours(grouper)
         held = Held(records(grouper, "a.txt"), NOTHING, 0)
-        near.damaged(None)
+        near.note_damage(None)
         near.held = held
 
         assert held is near.alone()

@@ -26,9 +26,9 @@ RECORDS = [(f"{n:04d}", {"bin": CHANCE.randbytes(CHANCE.randrange(30_000)).hex()
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch):
     monkeypatch.setattr(seek_points, "SPACING", 1 << 18)
-    seek_points._kept.cache_clear()
+    seek_points._points_of.cache_clear()
     yield
-    seek_points._kept.cache_clear()
+    seek_points._points_of.cache_clear()
 
 
 @pytest.fixture(scope="module")

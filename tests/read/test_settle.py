@@ -11,7 +11,7 @@ from tarviz.formats.records import Grouper
 from tarviz.formats.tar import Scanner
 from tarviz.model.errors import Fault
 from tarviz.read.options import ReadOptions
-from tarviz.read.settle import settled
+from tarviz.read.settle import settle
 from tests.read.tars import END, member
 
 
@@ -20,7 +20,7 @@ def run(*names: str, duplicates: Any = "error", pending: int = -1, **rules: Any)
     grouper, skipped = Grouper("a.tar", duplicates=duplicates), list[Fault]()
     data = b"".join(member(name, name.encode()) for name in names) + END
     records = grouper.group(Scanner("a.tar").scan(memoryview(data), 0, final=True))
-    whole, row, problem = settled(records, pending, grouper, replace(ReadOptions().rules(), **rules), skipped)
+    whole, row, problem = settle(records, pending, grouper, replace(ReadOptions().rules(), **rules), skipped)
     return whole.keys.tolist(), row, None if problem is None else (problem.code, problem.key), skipped, grouper.notes
 
 

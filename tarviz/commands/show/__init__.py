@@ -123,7 +123,7 @@ def show(
         if len(found) >= count:
             break
         left = count - len(found)
-        if tfrecords.named_tfrecord(url):
+        if tfrecords.has_tfrecord_name(url):
             run = tfrecords.first_blocks(url, options, report, left)
         else:
             run = blocks(url, options, report=report, stop=None if options.where else left)

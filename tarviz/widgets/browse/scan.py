@@ -23,7 +23,7 @@ from tarviz.read.blocks import Blocks
 from tarviz.read.headers import header_steps
 from tarviz.read.rules import Decided
 from tarviz.read.shard import Shard
-from tarviz.read.shard_index import cached_index, indexed, keep_index
+from tarviz.read.shard_index import cached_index, index_of, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
@@ -266,7 +266,7 @@ class _Growing:
         """Show what was added."""
         shard = self.shard
         if self._new:
-            index = indexed(self.walker, self._new)
+            index = index_of(self.walker, self._new)
             shard.add(Segment(shard.count, index))
             shard.pending += index.pending
         shard.faults = self._faults()
@@ -281,7 +281,7 @@ class _Growing:
         """The shard is read to its end, or to its damage: its many segments become one, which finds records faster."""
         shard, walker = self.shard, self.walker
         error = walker.error
-        index = indexed(walker, self._steps, shard.compression or None)
+        index = index_of(walker, self._steps, shard.compression or None)
         shard.faults = [*self._faults(), *([fault_of(error.at(shard=shard.url))] if isinstance(error, TarvizError) else [])]
         shard.pending, shard.scanned = index.pending, walker.scanner.at
         shard.state = "damaged" if error is not None else "done"
