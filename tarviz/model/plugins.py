@@ -37,22 +37,22 @@ def _own(folder: str) -> frozenset[str]:
 
 def _foreign(folder: str) -> dict[str, EntryPoint]:
     """Plugins of other packages by name."""
-    return _chosen(folder, config.options().override) if _installed(folder) else {}
+    return _choose(folder, config.options().override) if _entry_points(folder) else {}
 
 
 @cache
-def _installed(folder: str) -> tuple[EntryPoint, ...]:
+def _entry_points(folder: str) -> tuple[EntryPoint, ...]:
     from importlib.metadata import entry_points
 
     return tuple(entry_points(group=f"tarviz.{folder}"))
 
 
 @cache
-def _chosen(folder: str, override: str) -> dict[str, EntryPoint]:
+def _choose(folder: str, override: str) -> dict[str, EntryPoint]:
     """One that takes the name of our own, or of an earlier one, is warned of and left out, unless `override` names it."""
     chosen: dict[str, EntryPoint] = {}
-    for point in _installed(folder):
-        wanted = _wanted(folder, point.name, override)
+    for point in _entry_points(folder):
+        wanted = _is_wanted(folder, point.name, override)
         taken = "tarviz itself" if point.name in _own(folder) else _package(chosen[point.name]) if point.name in chosen else ""
         if taken and not wanted:
             warnings.warn(
@@ -66,7 +66,7 @@ def _chosen(folder: str, override: str) -> dict[str, EntryPoint]:
     return chosen
 
 
-def _wanted(folder: str, name: str, override: str) -> bool:
+def _is_wanted(folder: str, name: str, override: str) -> bool:
     """Whether a plugin of another package is wanted in the place of ours."""
     return f"{folder}.{name}" in override.split(",")
 
@@ -92,10 +92,10 @@ def is_known(folder: str, name: str) -> bool:
 def load(folder: str, name: str) -> ModuleType | Any:
     """The module of one plugin, imported now. `UsageError` names what exists when there is none of that name, and the package whose
     plugin cannot be imported."""
-    if name in _own(folder) and not (_wanted(folder, name, config.options().override) and name in _foreign(folder)):
+    if name in _own(folder) and not (_is_wanted(folder, name, config.options().override) and name in _foreign(folder)):
         return importlib.import_module(f"tarviz.{folder}.{name}")
     if name in _foreign(folder):
-        return _imported(folder, _foreign(folder)[name])
+        return _import(folder, _foreign(folder)[name])
     import difflib
 
     close = difflib.get_close_matches(name, names(folder), 1, cutoff=0.5)
@@ -103,7 +103,7 @@ def load(folder: str, name: str) -> ModuleType | Any:
     raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{meant}There are: {', '.join(names(folder))}.")
 
 
-def _imported(folder: str, point: EntryPoint) -> Any:
+def _import(folder: str, point: EntryPoint) -> Any:
     try:
         return point.load()
     except TarvizError:

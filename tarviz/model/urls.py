@@ -137,7 +137,7 @@ def _web(url: str, scheme: str) -> str:
         return url
     host = (parts.hostname or "") if ":" not in (parts.hostname or "") else f"[{parts.hostname}]"
     place = host if port in (None, _PORTS[scheme]) else f"{host}:{port}"
-    query = "&".join(_kept(parts.query.split("&"))) if parts.query else ""
+    query = "&".join(_without_signing(parts.query.split("&"))) if parts.query else ""
     # RFC 3986 §6.2.2: escapes of what needs none are the letters themselves, and what needs one has it.
     path = quote(_ESCAPE.sub(_plainly, parts.path or "/"), safe="/%:@!$&'()*+,;=", errors="surrogateescape")
     return f"{scheme}://{place}{path}{'?' if query else ''}{query}"
@@ -148,7 +148,7 @@ def _plainly(escape: re.Match[str]) -> str:
     return letter if letter in _UNRESERVED else escape[0].upper()
 
 
-def _kept(parameters: list[str]) -> list[str]:
+def _without_signing(parameters: list[str]) -> list[str]:
     """Those of the parameters, as they are written, that do not just sign the request."""
     names = [unquote_plus(each.partition("=")[0]).lower() for each in parameters]
     signing = {name for name in names if name.startswith(_SIGNING)}

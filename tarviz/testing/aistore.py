@@ -358,11 +358,11 @@ class Target(Handler):
             if data is None and not asked.get("coer"):
                 raise Problem(404, f'object "ais://{bucket}/{item["objname"]}" does not exist')
             rows.append((bucket, item, data))
-        body, kind = _batched(rows, names_only=bool(asked.get("onob")), streamed=bool(asked.get("strm")))
+        body, kind = _batch_answer(rows, names_only=bool(asked.get("onob")), streamed=bool(asked.get("strm")))
         self.say(200, body, {"Content-Type": kind})
 
 
-def _batched(rows: Iterable[tuple[str, dict[str, Any], bytes | None]], *, names_only: bool, streamed: bool) -> tuple[bytes, str]:
+def _batch_answer(rows: Iterable[tuple[str, dict[str, Any], bytes | None]], *, names_only: bool, streamed: bool) -> tuple[bytes, str]:
     """Body and content type of the answer to a GetBatch: a tar in the order asked, what is missing below `__404__/`."""
     made, told = io.BytesIO(), []
     with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:

@@ -49,7 +49,7 @@ class ColumnTests:
 
     def conditions(self) -> list[str]:
         """Conditions with `{}` for the column: a value compared in every way, all of them in one, ranges of two, null."""
-        values = sorted({self._said(value) for value in self.expected if value is not None})
+        values = sorted({self._literal(value) for value in self.expected if value is not None})
         signs = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM")
         found = [f"{{}} {sign} {values[at % len(values)]}" for at, sign in enumerate(signs * 2) if values]
         found += [f"{{}} BETWEEN {first} AND {last}" for first, last in itertools.pairwise(values)]
@@ -57,7 +57,7 @@ class ColumnTests:
         return [*found, "{} IS NULL", "{} IS NOT NULL"]
 
     @staticmethod
-    def _said(value: Any) -> str:
+    def _literal(value: Any) -> str:
         return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else str(value)
 
     def test_it_is_a_column_of_its_field(self) -> None:

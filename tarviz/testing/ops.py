@@ -29,11 +29,11 @@ def noise(feature: Feature, seed: int = 0, sizes: tuple[tuple[int, int], ...] = 
     random = np.random.default_rng(seed)
     dtype = np.dtype(feature.dtype)
 
-    def scaled(values: Any) -> Any:
+    def scale(values: Any) -> Any:
         return values.astype(dtype) if dtype.kind == "f" else (values * (float(np.iinfo(dtype).max) * 0.999)).astype(dtype)
 
     if not feature.shape:
-        return [scaled(random.random(()))[()] for _ in sizes]
+        return [scale(random.random(()))[()] for _ in sizes]
     values = []
     for size in sizes:
         shape = [at if known is None else known for known, at in zip_longest(feature.shape, size[: len(feature.shape)], fillvalue=3)]
@@ -41,7 +41,7 @@ def noise(feature: Feature, seed: int = 0, sizes: tuple[tuple[int, int], ...] = 
         for axis in range(len(shape[:2])):
             coarse = coarse.repeat(8, axis)
         smooth = coarse[tuple(map(slice, shape))]
-        values.append(scaled(smooth * 0.7 + random.random(smooth.shape) * 0.3))
+        values.append(scale(smooth * 0.7 + random.random(smooth.shape) * 0.3))
     return values
 
 
@@ -91,10 +91,10 @@ class OpTests:
         assert Chain(self.op) == parse_chain(str(self.op))
 
     def test_it_pickles(self) -> None:
-        assert self.op == _pickled(self.op)
+        assert self.op == _copy(self.op)
 
     def test_it_is_hashable(self) -> None:
-        assert hash(self.op) == hash(_pickled(self.op))
+        assert hash(self.op) == hash(_copy(self.op))
 
     def test_it_is_documented(self) -> None:
         assert (type(self.op).__doc__ or "").strip()
@@ -199,7 +199,7 @@ class OpTests:
         assert self.op.name in str(caught.value)
 
 
-def _pickled(op: Op) -> Any:
+def _copy(op: Op) -> Any:
     return pickle.loads(pickle.dumps(op))  # noqa: S301  made one line before
 
 
