@@ -27,7 +27,7 @@ _LARGE = 8 << 20  # bytes of one read
 _AT_ONCE = 8  # reads under way
 
 
-def picked(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: ReadOptions, report: ReadReport) -> Iterator[Record]:
+def pick(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: ReadOptions, report: ReadReport) -> Iterator[Record]:
     """The records of these numbers, which ascend. Without an index, or in a compressed shard, all up to the last are read.
 
     `ChangedError` where the shard is no longer the one that was indexed.

@@ -26,7 +26,7 @@ HEADROOM = 512 << 10  # room in front of a buffer that is read ahead
 _SPARE = 8  # buffers the process keeps
 _SPARE_BYTES = 36 << 20  # … and their bytes: what one stream from far away needs at a time
 _LARGEST_SPARE = 9 << 20
-MOVED = 4 << 20  # bytes of a payload from which `taken` moves it, and that are there twice meanwhile
+MOVED = 4 << 20  # bytes of a payload from which `take_bytes` moves it, and that are there twice meanwhile
 
 Memory: TypeAlias = bytearray | memoryview
 
@@ -70,7 +70,7 @@ def _map_memory(size: int) -> mmap.mmap:
     return memory
 
 
-def taken(payload: memoryview) -> bytes:
+def take_bytes(payload: memoryview) -> bytes:
     """A payload as bytes of its own, for who alone has its record: a large one is moved, and nobody may look at it again.
 
     The pages it was read into go back to the system as they are copied, so that it is never there twice.

@@ -50,11 +50,11 @@ class ReadReport:
         for mine, others in ((self.warnings, other.warnings), (self.skipped, other.skipped)):
             mine += others[: max(_KEPT - len(mine), 0)]
 
-    def taken(self) -> ReadReport:
+    def split_off(self) -> ReadReport:
         """What was met since it was asked for last, as a report of its own; this one begins anew, `opened` stays.
 
         >>> report = ReadReport(records=3)
-        >>> report.taken().records, report.records
+        >>> report.split_off().records, report.records
         (3, 0)
         """
         found = replace(self, _told=0)

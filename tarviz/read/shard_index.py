@@ -148,7 +148,7 @@ def _largest(index: ShardIndex) -> int:
     return max(int(index.members.size.max(initial=0)), index.beside)
 
 
-def doubtful(index: ShardIndex) -> bool:
+def is_doubtful(index: ShardIndex) -> bool:
     """Whether strict reading may refuse the shard, or a part of it, that the lenient walk of its index only warned of."""
     return bool(index.pending) or any(fault["code"] in _LENIENT for fault in index.warnings)
 
@@ -176,7 +176,7 @@ def refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | 
 
 
 def _strict_refusal(url: URL, options: ReadOptions, index: ShardIndex) -> TarvizError | None:
-    if options.strict and (index.error is not None or doubtful(index)):  # strict reading may meet another fault first
+    if options.strict and (index.error is not None or is_doubtful(index)):  # strict reading may meet another fault first
         walker = replace(options, on_error="raise", where="", keys=()).walker(url, payloads="none")
         for _ in header_steps(url, walker, ReadReport()):
             pass

@@ -79,7 +79,7 @@ class _PassJob:
             for rows in found:
                 if not task.last:
                     report.shards = 0  # one that is cut counts once
-                yield PiecePart(task.at, rows, report.taken(), report.opened)
+                yield PiecePart(task.at, rows, report.split_off(), report.opened)
 
 
 @dataclass(frozen=True, slots=True)

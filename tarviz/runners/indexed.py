@@ -17,7 +17,7 @@ from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import numbers as chosen_numbers
-from tarviz.read.picked import picked
+from tarviz.read.picked import pick
 from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
@@ -107,7 +107,7 @@ class IndexedValues(Sequence[Any]):
         for shard in sorted(wanted):
             places, rows = sorted(wanted[shard]), self._chosen[shard]
             mine = places if rows is None else rows[places].tolist()
-            records = picked(self._urls[shard], self._indexes[shard], mine, self.pipeline.options, report)
+            records = pick(self._urls[shard], self._indexes[shard], mine, self.pipeline.options, report)
             for place, record in zip(places, records, strict=True):
                 (value,) = walk.worked([(unpack(record, self.pipeline.needs), record)], self.epoch)
                 if isinstance(value, TarvizError):

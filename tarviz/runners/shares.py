@@ -23,7 +23,7 @@ from tarviz.model.wording import plural
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen, numbers
-from tarviz.read.shard_index import cached_index, doubtful, numbers_alike, shard_index
+from tarviz.read.shard_index import cached_index, is_doubtful, numbers_alike, shard_index
 from tarviz.read.stream import ReadOptions
 
 _QUICK = 1 << 30  # bytes of local shards that are indexed for the sake of their number
@@ -299,7 +299,7 @@ def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
 def _tells(index: ShardIndex, options: ReadOptions) -> bool:
     """Whether records have the same numbers in an index and where they are read."""
     # Of a shard without a record nobody would read anything, and nobody would see why it has none.
-    return numbers_alike(index, options) and not (options.strict and not len(index) and doubtful(index))
+    return numbers_alike(index, options) and not (options.strict and not len(index) and is_doubtful(index))
 
 
 def quick(whole: Sequence[Piece]) -> bool:

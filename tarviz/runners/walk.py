@@ -16,8 +16,8 @@ from tarviz.ops.base import another_name, unpack
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
-from tarviz.read.picked import picked
-from tarviz.read.read_ahead import taken
+from tarviz.read.picked import pick
+from tarviz.read.read_ahead import take_bytes
 from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, MadeRow, RowSource, weight
@@ -126,7 +126,7 @@ class Walk:
     def _records(self, piece: Piece, report: ReadReport) -> Generator[Record, None, None]:
         options = self.pipeline.options
         if piece.only is not None:
-            yield from picked(piece.url, trusted(piece.url, options), piece.only, options, report)
+            yield from pick(piece.url, trusted(piece.url, options), piece.only, options, report)
             return
         with closing(self._opened(piece, report)) as blocks:
             for each in itertools.chain.from_iterable(blocks):
@@ -139,9 +139,9 @@ class Walk:
 
     def _unpacked(self, record: Record) -> dict[str, Any]:
         if self.timer is None:
-            return unpack(record, self.pipeline.needs, taken)
+            return unpack(record, self.pipeline.needs, take_bytes)
         begin = self.timer.clock()
-        values = unpack(record, self.pipeline.needs, taken)
+        values = unpack(record, self.pipeline.needs, take_bytes)
         self.timer.cut(begin)
         return values
 

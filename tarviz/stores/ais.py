@@ -100,7 +100,7 @@ class _AisAccess(Access):
     def tls(self) -> ssl.SSLContext | None:
         return _tls(_SETTINGS.state())
 
-    def met(self, url: URL, *, there: bool = True) -> None:
+    def note(self, url: URL, *, there: bool = True) -> None:
         if len(self._met) >= _MET:
             self._met.clear()
         (self._met.add if there else self._met.discard)(url)
@@ -206,13 +206,13 @@ class AisStore(BucketStore):
         url = URL(base + prefix)
         with errors_as(_error, url):
             for entry in bucket_of(url).list_objects_iter(prefix=prefix, props="name,size", flags=[*flags]):
-                self.wire.access.met(URL(base + entry.name))
+                self.wire.access.note(URL(base + entry.name))
                 yield Stat(URL(base + entry.name), entry.size)
 
     def delete(self, url: URL) -> None:
         with errors_as(_error, url):
             bucket_of(url).object(_parts(url)[2]).delete()
-        self.wire.access.met(url, there=False)
+        self.wire.access.note(url, there=False)
 
 
 def members(url: URL) -> list[tuple[str, int]]:

@@ -22,7 +22,7 @@ from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
 from tarviz.stores._remote.reader import RemoteStore
-from tarviz.stores._remote.wire import whole
+from tarviz.stores._remote.wire import read_whole
 from tarviz.stores.base import OneSink, Sink, Stat, errors_as, refuse_taken
 
 _KINDS = "datasets|spaces|models|kernels|buckets"
@@ -120,7 +120,7 @@ class HubStore(RemoteStore):
         """A page of a list, and what asks for the next one: it is asked of this hub, whatever server the link names, with the token."""
         answer = self.wire.send("GET", url, {}, stall, query=query, accept=frozenset({200}))
         try:
-            rows = json.loads(whole(answer, _PAGE_LIMIT))
+            rows = json.loads(read_whole(answer, _PAGE_LIMIT))
         except ValueError:
             rows = None
         if not isinstance(rows, list):

@@ -21,7 +21,7 @@ from tarviz.model.errors import Fault, SchemaError, TarvizError, UsageError, red
 from tarviz.model.types import URL, Duplicates, to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.read.index import Index
-from tarviz.read.picked import picked
+from tarviz.read.picked import pick
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.table.database import ALONE, memory_limit, needed
 from tarviz.table.facets import literal
@@ -122,7 +122,7 @@ class OtherShards:
         for shard, some in groupby(numbers, lambda number: self._index.locate(number)[0]):
             ours = list(some)
             rows = [self._index.locate(number)[1] for number in ours]
-            records = picked(self._index.urls[shard], self._index.shards[shard], rows, self._options, self._report)
+            records = pick(self._index.urls[shard], self._index.shards[shard], rows, self._options, self._report)
             for number, record in zip(ours, records, strict=True):
                 names = {ext: ext for ext in record} if self._names is None else self._names
                 yield number, {names[ext]: record[ext] for ext in record if ext in names}

@@ -14,7 +14,7 @@ from tarviz.model.errors import ChangedError, DataError
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.index import Index
-from tarviz.read.picked import picked
+from tarviz.read.picked import pick
 from tarviz.stores.cache_files import is_kept
 from tarviz.testing.faults import FaultServer
 from tarviz.testing.strategies import numbered, shard
@@ -185,7 +185,7 @@ class TestWithoutAVersion:
 
 
 def together(index: stream.Index, numbers: list[int]):
-    return picked(index.urls[0], index.shards[0], numbers, index.options, stream.ReadReport())
+    return pick(index.urls[0], index.shards[0], numbers, index.options, stream.ReadReport())
 
 
 def test_a_packed_shard_with_fewer_records_than_its_index_is_said(tmp_path: Path):

@@ -10,7 +10,7 @@ import pytest
 
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL
-from tarviz.read.picked import picked
+from tarviz.read.picked import pick
 from tarviz.read.shard_index import shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.faults import FaultServer
@@ -25,7 +25,7 @@ def data_of(count: int, size: int) -> bytes:
 
 def payloads(url: URL, numbers: list[int], report: ReadReport | None = None) -> list[tuple[int, bytes]]:
     index = shard_index(url, OPTIONS, cache=False)
-    return [(record.index, bytes(record["bin"])[:3]) for record in picked(url, index, numbers, OPTIONS, report or ReadReport())]
+    return [(record.index, bytes(record["bin"])[:3]) for record in pick(url, index, numbers, OPTIONS, report or ReadReport())]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ class TestReads:
         url = URL(server.put("/a.tar", data_of(20, 100_000)))
         index = shard_index(url, OPTIONS, cache=False)
         asked, report = len(server.requests), ReadReport()
-        found = [record.index for record in picked(url, index, self.WANTED, OPTIONS, report)]
+        found = [record.index for record in pick(url, index, self.WANTED, OPTIONS, report)]
 
         assert self.WANTED == found
         assert 3 == len(server.requests) - asked
@@ -60,9 +60,9 @@ class TestReads:
         index = shard_index(url, OPTIONS, cache=False)
         asked, report = len(server.requests), ReadReport()
 
-        assert [3, 40] == [record.index for record in picked(url, index, [3, 40], OPTIONS, report)]
+        assert [3, 40] == [record.index for record in pick(url, index, [3, 40], OPTIONS, report)]
         assert (1, 38 * 1536) == (len(server.requests) - asked, report.bytes)
-        assert [3, 60] == [record.index for record in picked(url, index, [3, 60], OPTIONS, report)]
+        assert [3, 60] == [record.index for record in pick(url, index, [3, 60], OPTIONS, report)]
         assert 3 == len(server.requests) - asked
 
     def test_nothing_wanted_is_nothing_read(self, make: Callable[..., Path], server: FaultServer):
@@ -82,11 +82,11 @@ class TestChanged:
         index = shard_index(url, OPTIONS, cache=False)
         put(new)
         with pytest.raises(ChangedError):
-            list(picked(url, index, [0, 19], OPTIONS, ReadReport()))
+            list(pick(url, index, [0, 19], OPTIONS, ReadReport()))
 
     def test_a_packed_shard_with_fewer_records_is_too(self, make: Callable[..., Path]):
         url = URL(str(make(gzip.compress(data_of(20, 600)), "a.tar.gz")))
         index = shard_index(url, OPTIONS, cache=False)
         make(gzip.compress(data_of(5, 600)), "a.tar.gz")
         with pytest.raises(ChangedError, match="fewer records"):
-            list(picked(url, index, [3, 19], OPTIONS, ReadReport()))
+            list(pick(url, index, [3, 19], OPTIONS, ReadReport()))

@@ -166,7 +166,7 @@ def test_a_payload_that_is_moved_out_leaves_its_neighbours():
     memory[:] = text
     begin, end = 1234, (20 << 20) + 777
 
-    assert read_ahead.taken(memory.toreadonly()[begin:end]) == text[begin:end]
+    assert read_ahead.take_bytes(memory.toreadonly()[begin:end]) == text[begin:end]
     assert (text[:begin], text[end:]) == (memory[:begin], memory[end:])
     if sys.platform.startswith("linux"):
         assert bytes(4096) == memory[8 << 20 :][:4096]

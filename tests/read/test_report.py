@@ -65,7 +65,7 @@ def test_what_was_met_since_is_a_report_of_its_own():
     report = ReadReport(records=3, bytes=10, shards=1, opened=Stat(URL("a.tar")))
     report.add(Fault("W_ONE", "odd"))
     report.add(Fault("E_TWO", "gone"), skipped=True)
-    found = report.taken()
+    found = report.split_off()
     report.add(Fault("W_ONE", "more"))
 
     assert (3, 10, 1, {"W_ONE": 1, "E_TWO": 1}, {"E_TWO": 1}) == (found.records, found.bytes, found.shards, found.counts(), found.left_out)
@@ -91,7 +91,7 @@ def test_each_epoch_tells_what_was_left_out_in_it(caplog: pytest.LogCaptureFixtu
         report.tell_skipped()
     assert ['3 left out so far (on_error="skip"): E_ONE ×2, E_TWO ×1; the first: E_ONE a.tar: gone'] == caplog.messages
 
-    report.taken()
+    report.split_off()
     report.add(Fault("E_TWO", "gone", "b.tar"), skipped=True)
     report.tell_skipped()
     assert '1 left out so far (on_error="skip"): E_TWO ×1; the first: E_TWO b.tar: gone' == caplog.messages[-1]

@@ -13,7 +13,7 @@ import tarviz
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL
 from tarviz.read import sidecar, stream
-from tarviz.read.picked import picked
+from tarviz.read.picked import pick
 from tarviz.samples import write_shard
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tests.conftest import each_case
@@ -171,7 +171,7 @@ class TestLies:
         url = server.put("/a.tar", shard)
         server.put("/a.idx", text.encode())
         index = tarviz.index(url, cache=False)
-        take = functools.partial(picked, url, index.shards[0], options=index.options, report=stream.ReadReport())
+        take = functools.partial(pick, url, index.shards[0], options=index.options, report=stream.ReadReport())
 
         assert [b"100", b"102"] == [bytes(record["cls"]) for record in take([100, 102])]
         with pytest.raises(DataError, match="record 101 is not where it says"):

@@ -108,7 +108,7 @@ class TestUrl:
         monkeypatch.setattr(ais, "_MET", 2)
         access = AisStore().wire.access
         for name in "abc":
-            access.met(URL(name))
+            access.note(URL(name))
 
         assert [False, False, True] == [access.passes(URL(name), 404, "") for name in "abc"]
 

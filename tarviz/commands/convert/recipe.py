@@ -25,7 +25,7 @@ from tarviz.outputs import Run
 from tarviz.read import stream
 from tarviz.read.chosen import Chosen
 from tarviz.read.indexed import RecordRange, range_blocks
-from tarviz.read.read_ahead import taken
+from tarviz.read.read_ahead import take_bytes
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.selection import Select, SelectJSON
 
@@ -159,7 +159,7 @@ class Recipe:
         size = 0
         for row, record in enumerate(block):
             try:
-                data = self._example(unpack(record, needs, taken), None if drawn is None else drawn[row], leaves, progress)
+                data = self._example(unpack(record, needs, take_bytes), None if drawn is None else drawn[row], leaves, progress)
             except TarvizError as error:
                 if self.options.on_error == "raise":
                     raise error.at(key=record.key, shard=record.shard, records_before=record.index) from error.__cause__

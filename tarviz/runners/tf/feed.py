@@ -23,7 +23,7 @@ from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
-from tarviz.read.read_ahead import MOVED, taken
+from tarviz.read.read_ahead import MOVED, take_bytes
 from tarviz.read.spans import Batch, HeldTar, held_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
@@ -323,7 +323,7 @@ def _payloads(block: Block, at: NDArray[np.int64], source: HeldTar | None, alone
         table = block.array[offset[:, None] + np.arange(width)]
         return _objects(table.view(f"V{width}").ravel().tolist())
     data = block.data
-    take = taken if alone and int(size.max()) >= MOVED else bytes
+    take = take_bytes if alone and int(size.max()) >= MOVED else bytes
     return _objects([take(data[begin:end]) for begin, end in zip(offset.tolist(), (offset + size).tolist(), strict=True)])
 
 

@@ -25,7 +25,7 @@ from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
 from tarviz.model.types import Feature, to_bytes, to_text
 from tarviz.ops.base import unpack
 from tarviz.pipeline import Pipeline
-from tarviz.read.picked import picked
+from tarviz.read.picked import pick
 from tarviz.read.stream import ReadReport
 from tarviz.runners.ahead import ReadingThread
 from tarviz.runners.elsewhere import Elsewhere, MadeRow, RowSource, Worked
@@ -149,7 +149,7 @@ class ServiceWorkers:
         pipeline, step = self._pipeline, self._place.step
         assert step is not None  # as above
         file = found.files[int(found.piece[run])]
-        (record,) = picked(file.url, file.found, [int(found.index[each])], pipeline.options, ReadReport())
+        (record,) = pick(file.url, file.found, [int(found.index[each])], pipeline.options, ReadReport())
         try:
             drawn = found.draws[each] if pipeline.chain.draws else None
             value = pipeline.select.pick(pipeline.chain.run(unpack(record, pipeline.needs), drawn))

@@ -80,7 +80,7 @@ class Access:
         """Whom to trust, and what to show of oneself, over TLS: the same object as long as that stays; None: what this machine trusts."""
         return None
 
-    def met(self, url: URL, *, there: bool = True) -> None:
+    def note(self, url: URL, *, there: bool = True) -> None:
         """An object answered, or was removed here."""
 
     def passes(self, url: URL, status: int, code: str) -> bool:

@@ -102,7 +102,7 @@ class _Body(http.client.HTTPResponse):
         if self.fp is None or self.chunked or not self.length or self._method == "HEAD":  # type: ignore[attr-defined]
             return super().read1(n)
         data: bytes = self.fp.read1(self.length if n < 0 else min(n, self.length))
-        self._came(len(data))
+        self._take_off(len(data))
         return data
 
     def straight_into(self, buffer: memoryview) -> int | None:
@@ -121,7 +121,7 @@ class _Body(http.client.HTTPResponse):
             if not done:
                 raise
             self._failed = error  # for the next call: what came before is the reader's
-        self._came(done)
+        self._take_off(done)
         return done
 
     def _once(self, buffer: memoryview, left: int) -> int:
@@ -156,7 +156,7 @@ class _Body(http.client.HTTPResponse):
             self.wire.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, count)  # type: ignore[attr-defined]
             self._batch = count
 
-    def _came(self, count: int) -> None:
+    def _take_off(self, count: int) -> None:
         assert self.length is not None
         self.length -= count
         if self.length == 0:

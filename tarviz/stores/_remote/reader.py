@@ -22,7 +22,7 @@ from tarviz.stores._remote.resume import ResumingStream
 from tarviz.stores._remote.small_range import SMALL, RangeFront, SmallRanges
 from tarviz.stores._remote.upload import Upload, UploadSink
 from tarviz.stores._remote.wire import VARIABLES as WIRE_VARIABLES
-from tarviz.stores._remote.wire import Wire, stat_of, whole
+from tarviz.stores._remote.wire import Wire, read_whole, stat_of
 from tarviz.stores.base import Sink, Stat, Store, Stream, take
 from tarviz.stores.retry import Attempts, Clock, RetryError
 
@@ -86,7 +86,7 @@ class RemoteStore(Store):
 
     def _know(self, url: URL, etag: str | None) -> None:
         if etag:
-            self.wire.access.met(url)  # by another process, perhaps
+            self.wire.access.note(url)  # by another process, perhaps
 
     def _read_small(self, url: URL, offset: int, length: int, etag: str | None) -> RangeFront | None:
         state = self._watched.state()
@@ -164,7 +164,7 @@ class BucketStore(RemoteStore):
         """One page of a listing: what the bucket of `url` answers to `query`."""
 
         answered = frozenset({200})
-        return self.persist(url, lambda stall: whole(self.wire.send("GET", url, {}, stall, query=query, accept=answered), _PAGE_LIMIT))
+        return self.persist(url, lambda stall: read_whole(self.wire.send("GET", url, {}, stall, query=query, accept=answered), _PAGE_LIMIT))
 
 
 def _read_only_error(url: URL) -> UsageError:

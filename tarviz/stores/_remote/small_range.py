@@ -240,13 +240,13 @@ class SmallRanges:
             if not more or len(head) > _HEAD_LIMIT or time.monotonic() > until:
                 return None, False
             head += more
-        self._wire.met(way.place)
+        self._wire.note_answer(way.place)
         told, own = _read_head(head[:end])
         length, span = own.get("content-length", ""), own.get("content-range", "")
         partial = told.status.startswith("HTTP/1.1 206")
         version, led = (asked.version_in(told, length, span), "") if partial else (None, self._other(url, told, own, way))
         if version is not None:
-            self._wire.access.met(url)
+            self._wire.access.note(url)
         elif not led:
             return None, False
         body = head[end + 4 :]

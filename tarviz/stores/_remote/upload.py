@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 from tarviz.model.errors import NotFoundError, StoreError
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.version import Version
-from tarviz.stores._remote.wire import WRITTEN, whole
+from tarviz.stores._remote.wire import WRITTEN, read_whole
 from tarviz.stores.base import OneSink, Stat, already_there, refuse_taken
 from tarviz.stores.retry import RetryError
 
@@ -81,7 +81,7 @@ class Upload:
         if self._stop.is_set():
             raise StoreError("the write was aborted.", code="E_WRITE", shard=self._url)
         answer = self._store.wire.send(method, self._url, headers or {}, stall, query=query, body=body, accept=self.accept)
-        text = whole(answer)
+        text = read_whole(answer)
         if found := _ERROR.search(text[:4096]):  # 200 at first, and then it failed
             raise RetryError(f"the server answers {answer.status} with the error {found[1].decode()}")
         return _Answer(answer.status, answer.headers, text)
@@ -200,11 +200,11 @@ class S3Upload(Upload):
         try:
             answer = self.last("POST", {"uploadId": self._id}, body)
         except NotFoundError:
-            return self._came_through(parts, size)
+            return self._etag_if_complete(parts, size)
         found = _ETAG.search(answer.text)
         return found[1].decode().replace("&quot;", '"') if found else self._store.stat(self._url).etag
 
-    def _came_through(self, parts: list[str], size: int) -> str | None:
+    def _etag_if_complete(self, parts: list[str], size: int) -> str | None:
         """The upload is gone: its completion was accepted before, and only the answer was lost, or somebody aborted it."""
         stat = self._store.stat(self._url)
         try:

@@ -91,7 +91,7 @@ class Wire:
         """Whether the server of a URL has ever answered."""
         return origin(self.access.address(url, {})) in self._reached
 
-    def met(self, place: str) -> None:
+    def note_answer(self, place: str) -> None:
         """The server of an address has answered."""
         self._reached.add(origin(place))
 
@@ -119,7 +119,7 @@ class Wire:
             origin(place)  # a URL that cannot be fails here
             answer, target = self._follow(ask, place)
             if answer.status in accept:
-                self.access.met(url)
+                self.access.note(url)
                 break
             found, said = _read_refusal(answer)
             if last or not self.access.renew(url, answer.status, answer.headers, found):
@@ -134,7 +134,7 @@ class Wire:
             release(answer)
             return stat_of(url, answer), Version.of(answer.headers)
         try:
-            version, size = Version.of_description(json.loads(whole(answer, _DESCRIPTION)))
+            version, size = Version.of_description(json.loads(read_whole(answer, _DESCRIPTION)))
         except ValueError as error:
             hint = "Is this the address of a store that speaks Google's JSON?"
             raise StoreError("the server does not say in JSON what the object is.", code="E_READ", shard=url, hint=hint) from error
@@ -145,7 +145,7 @@ class Wire:
         target = place
         for _ in range(REDIRECTS + 1):
             answer = self._send(ask, place, target)
-            self.met(target)
+            self.note_answer(target)
             to = answer.headers.get("Location")
             if answer.status not in MOVED or not to:
                 return answer, target
@@ -222,7 +222,7 @@ class Wire:
         raise StoreError(f"the server answers {text}{said}{where}.", shard=ask.url, hint=hint, details=details)
 
 
-def whole(answer: urllib3.BaseHTTPResponse, most: int | None = None) -> bytes:
+def read_whole(answer: urllib3.BaseHTTPResponse, most: int | None = None) -> bytes:
     """The body of an answer, `most` bytes of it at most. `RetryError` where it breaks off."""
     try:
         with answer:

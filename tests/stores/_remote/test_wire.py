@@ -12,7 +12,7 @@ import urllib3
 
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.stores._remote.access import Access
-from tarviz.stores._remote.wire import Wire, _raise, json_error, whole
+from tarviz.stores._remote.wire import Wire, _raise, json_error, read_whole
 from tarviz.stores.retry import RetryError
 from tarviz.testing.faults import Fault, FaultServer
 from tests.conftest import each_case
@@ -104,10 +104,10 @@ def test_an_answer_that_breaks_off_is_asked_for_again():
         url = server.put("/a", b"x" * 100, plan=[Fault(cut=50)])
         wire = Wire(FakeClock(), Access())
         with pytest.raises(RetryError, match="before the answer was whole") as found:
-            whole(wire.send("GET", url, {}, 5.0))
+            read_whole(wire.send("GET", url, {}, 5.0))
 
         assert found.value.at_once
-        assert b"x" * 30 == whole(wire.send("GET", url, {}, 5.0), 30)
+        assert b"x" * 30 == read_whole(wire.send("GET", url, {}, 5.0), 30)
 
 
 def test_a_refusal_whose_words_break_off_is_one_all_the_same():
@@ -123,7 +123,7 @@ def test_the_line_of_a_redirect_is_kept_where_little_is_left_on_it(size: int, ta
         target = server.put("/b", b"data")
         url = server.put("/a", b"", plan=[Fault(status=307, headers={"Location": target}, body=bytes(size))])
 
-        assert b"data" == whole(Wire(FakeClock(), Access()).send("GET", url, {}, 5.0))
+        assert b"data" == read_whole(Wire(FakeClock(), Access()).send("GET", url, {}, 5.0))
         assert (taken, ["/a", "/b"]) == (server.taken, [request.path for request in server.requests])
 
 
