@@ -16,7 +16,7 @@ from tarviz.ops.base import FieldOp, taken_place
 from tarviz.ops.chains import Chain
 from tarviz.pipeline import Pipeline
 from tarviz.runners.tf.value_types import Listed, as_array, packed
-from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure
+from tarviz.selection import Leaf, Select, SelectAll, Selection, SelectJSON, Structure
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ def paired(structure: Structure, values: Any) -> Iterator[tuple[Any, Any]]:
         yield structure, values
 
 
-def leaves_of(select: Selection, schema: Structure) -> list[Select | SelectJSON]:
+def leaves_of(select: Selection, schema: Structure) -> list[Leaf]:
     """The node of each leaf of what a selection gives."""
     return [Select(name) for name in schema] if isinstance(select, SelectAll) else list(select.leaves())
 
