@@ -32,6 +32,8 @@ class Augment(CarryingOp):
     f: Callable[..., Any] = field(kw_only=False)
 
     name: ClassVar[str] = "augment"
+    draws = 1
+    typed = False
 
     def check(self) -> None:
         if not callable(self.f):
@@ -44,14 +46,6 @@ class Augment(CarryingOp):
         _, keyword = CarryingOp.arguments(self)
         kind = self.f if hasattr(self.f, "__qualname__") else type(self.f)
         return [self.ext, f"{kind.__module__.partition('.')[0]}:{kind.__qualname__}"], keyword
-
-    @property
-    def draws(self) -> int:
-        return 1
-
-    @property
-    def typed(self) -> bool:
-        return False
 
     def describe_draw(self, draw: Draw) -> str:
         return f"seed {_seed(draw)}"

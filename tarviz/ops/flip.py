@@ -23,15 +23,12 @@ class Flip(GeometricOp):
     p: float = 0.5
 
     name: ClassVar[str] = "flip"
+    draws = 1
 
     def check(self) -> None:
         if self.direction not in ("horizontal", "vertical"):
             raise ChainError(f"{self.name} expects the direction horizontal or vertical, got {self.direction!r}.")
         self.check_number("p", 0, 1)
-
-    @property
-    def draws(self) -> int:
-        return 1
 
     def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
         return Still(size) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)

@@ -26,9 +26,7 @@ class Scaling:
     convert: Convert
     normalize: Normalize
 
-    @property
-    def ops(self) -> int:
-        return 2
+    ops = 2
 
     def run(self, record: Mapping[str, Any], draw: Draw | None, room: Mapping[str, NDArray[Any]]) -> dict[str, Any] | None:
         ext = self.convert.ext
