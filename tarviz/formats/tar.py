@@ -222,9 +222,9 @@ class Scanner:
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             self._zeros(data, position, final)
             return
-        walk = header_parse.HeaderWalk(self.at, final)
+        walk = header_parse.HeaderWalk(self.at, data, base, final)
         try:
-            entry, notes = header_parse.read(walk, data, base)
+            entry = header_parse.read(walk)
         except header_parse.NeedMoreError as need:
             self.wants = need.until
             if final:
@@ -243,7 +243,7 @@ class Scanner:
             self._fail(error, data, position, walk)
             return
         member = to_text(entry.name)
-        for code, text in notes:
+        for code, text in walk.notes:
             self._note(code, text, entry.start, member)
             if code in _STRICT and self.strict:
                 refusal = DataError(text, code=_STRICT[code], offset=entry.start, member=member)
