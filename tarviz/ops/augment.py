@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,44 +61,29 @@ class Augment(CarryingOp):
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         ext = self.field(record)
         image = image_of(self, record[ext])
-        asked = _PointProbe(size_of(image))
+        size = size_of(image)
+        asked: list[NDArray[Any]] = []
         masks: list[NDArray[Any]] = []
-
-        def ask(mask: NDArray[Any]) -> NDArray[Any]:
-            masks.append(mask)
-            return mask
-
-        self.carried(record, asked, ask)
-        points = np.concatenate(asked.places) if asked.places else np.empty((0, 2))
-        made = augmented(self.f, ForeignScene(image, points, tuple(masks)), _seed(draw))
-        answers = iter(made.masks)
-        answered = _Answered(asked.before, size_of(made.image), made.points)
-        return {**record, ext: made.image, **self.carried(record, answered, lambda mask: next(answers))}
+        self.carried(record, _Points(size, size, partial(_note, asked)), partial(_note, masks))
+        made = augmented(self.f, ForeignScene(image, np.concatenate([np.empty((0, 2)), *asked]), tuple(masks)), _seed(draw))
+        answers, masked = iter(np.split(made.points, np.cumsum([len(places) for places in asked]))), iter(made.masks)
+        move = _Points(size, size_of(made.image), lambda places: next(answers))
+        return {**record, ext: made.image, **self.carried(record, move, lambda mask: next(masked))}
 
 
 def _seed(draw: Draw | None) -> int:
     return 0 if draw is None else int(float(draw[0]) * 2**32)
 
 
-class _PointProbe:
-    """Notes which points would be moved, and moves none."""
-
-    def __init__(self, size: tuple[int, int]) -> None:
-        self.before = self.after = size
-        self.places: list[NDArray[np.float64]] = []
-
-    def points(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.places.append(places)
-        return places
+def _note(asked: list[NDArray[Any]], value: NDArray[Any]) -> NDArray[Any]:
+    """Keeps what is to be moved, and moves nothing."""
+    asked.append(value)
+    return value
 
 
-class _Answered:
-    """Gives the places of points after they were moved, in the order they were asked for."""
+class _Points(NamedTuple):
+    """Points moved by a function, in a picture of these sizes."""
 
-    def __init__(self, before: tuple[int, int], after: tuple[int, int], moved: NDArray[np.float64]) -> None:
-        self.before, self.after = before, after
-        self._moved, self._at = moved, 0
-
-    def points(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        self._at += len(places)
-        return self._moved[self._at - len(places) : self._at]
+    before: tuple[int, int]
+    after: tuple[int, int]
+    points: Callable[[NDArray[Any]], NDArray[Any]]
