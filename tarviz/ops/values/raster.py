@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, TarvizError, needed
 from tarviz.model.types import Buffer
-from tarviz.ops.values.pictures import check_size, decode_colours, decoding, loaded, open_picture, reason
+from tarviz.ops.values.pictures import check_size, decode_colours, decoding, load_pixels, open_picture, own_mode, reason
 
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _JPEG_2000 = (b"\0\0\0\x0cjP  ", b"\xffO\xffQ")
 _JPEG_XL = (b"\xff\n", b"\0\0\0\x0cJXL ")
 _NETPBM = (b"P2", b"P3", b"P5", b"P6")
+_NETPBM_HEADER = re.compile(rb"P\d" + rb"(?:\s|#[^\n]*\n)*(\d{1,9})(?!\d)" * 3)  # width, height, the largest number
 _PDF = b"%PDF-"
 _FRACTIONS = (b"v/1\x01", b"PF\n", b"Pf\n", b"PIEH")  # EXR; PFM, colour and grey; Middlebury's FLO
 _PDFIUM = threading.Lock()  # which no two threads may be inside: https://pypdfium2.readthedocs.io/en/stable/readme.html
@@ -183,14 +184,10 @@ def in_dtype(pixels: NDArray[Any], dtype: str | None) -> NDArray[Any]:
 def _by_pillow(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
     image = open_picture(data, page)
     with decoding(f"the {image.format} picture"):
-        turned = loaded(image, orient)
-        if turned.mode in ("P", "PA") and colours:
-            turned = turned.convert("RGBA" if turned.mode == "PA" or "transparency" in turned.info else "RGB")
-        elif turned.mode == "1":
-            turned = turned.convert("L")
-        elif turned.mode not in ("P", "L", "LA", "RGB", "RGBA", "I", "F") and not turned.mode.startswith("I;16"):
-            turned = turned.convert("RGB")
-        return _plain(np.array(turned))
+        turned = load_pixels(image, orient)
+        numbers = turned.mode in ("I", "F") or turned.mode.startswith("I;16") or (turned.mode == "P" and not colours)
+        mode = turned.mode if numbers else own_mode(turned)
+        return _plain(np.array(turned if mode == turned.mode else turned.convert(mode)))
 
 
 def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
@@ -281,19 +278,10 @@ def _exr(data: Buffer) -> NDArray[Any]:
 
 def _netpbm(data: Buffer) -> NDArray[Any]:
     """PGM and PPM as the numbers that they hold, which Pillow scales to 8 or 16 bits. Source: netpbm's pgm(5), ppm(5)."""
-    parts: list[int] = []
-    at = 2
     view = bytes(data[:4096])
-    while len(parts) < 3:
-        while view[at : at + 1].isspace() or view[at : at + 1] == b"#":
-            at = view.find(b"\n", at) + 1 or len(view) if view[at : at + 1] == b"#" else at + 1
-        start = at
-        while view[at : at + 1].isdigit():
-            at += 1
-        if start == at or at - start > 9:
-            raise DataError("the header of the picture is damaged.", code="E_DECODE")
-        parts.append(int(view[start:at]))
-    width, height, top = parts
+    if (header := _NETPBM_HEADER.match(view)) is None:
+        raise DataError("the header of the picture is damaged.", code="E_DECODE")
+    (width, height, top), at = map(int, header.groups()), header.end()
     bands, dtype = 3 if view[1:2] in b"36" else 1, np.dtype(">u2" if top > 255 else "u1")
     check_size(width, height, bands * dtype.itemsize)
     if view[1:2] in b"23":  # in text
