@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tarviz.formats import header_parse, header_scan, pax, sniff
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.member_table import GatheredMembers, picked
+from tarviz.formats.member_table import gather, picked
 from tarviz.model.errors import DataError, Fault, LimitError
 from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
@@ -122,7 +122,7 @@ class Scanner:
         `final` says that the tar ends with `data`. Payloads need not be in `data`; the caller compares
         `Members.data + size` with what it has.
         """
-        rows = GatheredMembers()
+        rows: list[Members | header_parse.Entry] = []
         table: header_scan.HeaderColumns | None = None
         while isinstance(self.state, Headers):
             position = self.at - base
@@ -144,7 +144,7 @@ class Scanner:
             self._walk(data, base, final, rows)
             if self.at == at:  # nothing more can be done with this buffer
                 break
-        members = rows.members()
+        members = gather(rows)
         self.found += len(members)
         return members
 
@@ -156,7 +156,7 @@ class Scanner:
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
-    def _run(self, table: header_scan.HeaderColumns, data: memoryview, base: int, rows: GatheredMembers) -> bool:
+    def _run(self, table: header_scan.HeaderColumns, data: memoryview, base: int, rows: list[Members | header_parse.Entry]) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
         block = (self.at - base) // BLOCK
         first = int(np.searchsorted(table.at, block))
@@ -180,7 +180,7 @@ class Scanner:
             self._names_encoded(names, table, first, base)
         name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
         found = Members(name, np.zeros(len(name), np.uint8), start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base)
-        rows.extend(found if keep is None else picked(found, keep))
+        rows.append(found if keep is None else picked(found, keep))
         self.at = int(table.next[stop - 1]) * BLOCK + base
         self._tail = (names[-1].tobytes(), FILE, int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
         return True
@@ -190,10 +190,10 @@ class Scanner:
 
         The first stands where we are, the others where the one before leads. Ends before the first that needs care.
         """
-        rows = GatheredMembers()
+        rows: list[Members | header_parse.Entry] = []
         if len(at):
             self._run(header_scan.headers(raw, np.arange(len(at)), at // BLOCK), _NOTHING, 0, rows)
-        members = rows.members()
+        members = gather(rows)
         self.found += len(members)
         return members
 
@@ -216,7 +216,7 @@ class Scanner:
                 offset = int(table.at[first + row]) * BLOCK + base
                 self._note("W_NAME_ENCODING", "the name is not UTF-8; its bytes are kept as they are.", offset, to_text(name))
 
-    def _walk(self, data: memoryview, base: int, final: bool, rows: GatheredMembers) -> None:
+    def _walk(self, data: memoryview, base: int, final: bool, rows: list[Members | header_parse.Entry]) -> None:
         """Read one member, or the end mark, with care; stays where it is when nothing more can be done with this buffer."""
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
@@ -253,7 +253,7 @@ class Scanner:
                 return
             if code == "W_CONTINUED":
                 self.continued = entry.name
-        rows.add(entry)
+        rows.append(entry)
         self.at = entry.end
         stored = entry.size if entry.sparse is None else sum(length for _, length in entry.sparse)
         self._tail = (entry.name, entry.type, entry.start, entry.data, stored)

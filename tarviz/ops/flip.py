@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from tarviz.model.errors import ChainError
 from tarviz.ops.base import Draw
 from tarviz.ops.values.geometric import GeometricOp
-from tarviz.ops.values.geometry import Geometry, Mirrored, Size, Still
+from tarviz.ops.values.geometry import Geometry, Mirrored, Size, Turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Flip(GeometricOp):
         self.check_number("p", 0, 1)
 
     def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
-        return Still(size) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
+        return Turned(size, 0) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

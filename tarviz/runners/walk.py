@@ -203,8 +203,7 @@ class Walk:
 
 def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops: bool) -> Generator[list[MadeRow], None, None]:
     """What a worker elsewhere makes of a piece: rows of about `PART` bytes together, the first alone, at last none."""
-    walk, sizes = Walk(pipeline), [1]
-    walk.stops = stops
+    walk, sizes = Walk(pipeline, stops=stops), [1]
     with closing(walk.items([piece], report, Trail())) as items:
         for chunk in _chunks(items, lambda: sizes[0]):
             keys = [record["__key__"] for _, _, (record, _) in chunk]
