@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
-from tarviz.ops.values.av_files import av_file
+from tarviz.ops.values.av_files import AV_TIME_BASE, av_file
 
 FILMS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ogv", "wmv", "flv", "3gp", "ts")
 ANIMATIONS = ("gif", "webp", "apng")
-_AV_TIME_BASE = 1_000_000  # av.time_base
 _TS_DISCONT = 0x200  # av.format.Flags.ts_discont
 
 
@@ -99,7 +98,7 @@ def film_facts(data: Buffer) -> FilmFacts:
 def _length(file: Any, stream: Any) -> float | None:
     if stream.duration:
         return float(stream.duration * stream.time_base)
-    return file.duration / _AV_TIME_BASE if file.duration else None
+    return file.duration / AV_TIME_BASE if file.duration else None
 
 
 def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
