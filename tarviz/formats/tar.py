@@ -152,7 +152,7 @@ class Scanner:
         """The headers of a buffer: found by following them where payloads are large, by looking at every block else."""
         blocks = len(data) // BLOCK
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
-        table = header_scan.headers(raw, header_scan.followed(data, position // BLOCK) if followed else None)
+        table = header_scan.headers(raw, header_scan.follow(data, position // BLOCK) if followed else None)
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
@@ -177,7 +177,7 @@ class Scanner:
             start[1:][table.pax[run][:-1]] = at[:-1][table.pax[run][:-1]]
         names = table.name[run]
         if not table.ascii[run].all():
-            self._names_encoded(names, table, first, base)
+            self._note_encodings(names, table, first, base)
         name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
         found = Members(name, np.zeros(len(name), np.uint8), start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base)
         rows.append(found if keep is None else picked(found, keep))
@@ -206,7 +206,7 @@ class Scanner:
                 return int(row)
         return stop
 
-    def _names_encoded(self, names: NDArray[np.uint8], table: header_scan.HeaderColumns, first: int, base: int) -> None:
+    def _note_encodings(self, names: NDArray[np.uint8], table: header_scan.HeaderColumns, first: int, base: int) -> None:
         run = slice(first, first + len(names))
         for row in np.flatnonzero(~(table.ascii[run] | table.pax[run])).tolist():  # a PAX header's own name names nothing
             name = names[row].tobytes().rstrip(b"\0")
@@ -370,7 +370,7 @@ class Scanner:
     def _stop(self, data: memoryview, position: int) -> None:
         """The bytes are over and no end mark came."""
         if position < 0 or position > len(data):
-            self._truncated(self.at - position + len(data))
+            self._fail_short(self.at - position + len(data))
         elif position < len(data) and not data[position:].tobytes().strip(b"\0") and self.at:
             self._no_end()
         elif position < len(data):
@@ -390,7 +390,7 @@ class Scanner:
             self._note("W_NO_EOF", text, self.at)
             self.state = Ended(open_end=True, over=True)
 
-    def _truncated(self, have_until: int) -> None:
+    def _fail_short(self, have_until: int) -> None:
         name, type, start, place, size = self._tail
         have = max(have_until - place, 0)
         member = to_text(name.rstrip(b"\0"))

@@ -22,7 +22,7 @@ _TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
 _SHORT = {np.dtype(short).name: short for short in _TYPES}
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return (size + 63) // 64 * 64
 
 
@@ -48,7 +48,7 @@ def encode_buffer(arrays: Sequence[NDArray[Any]], infos: Sequence[str] | None = 
     parts: list[bytes] = []
     for number, array in enumerate(arrays):
         for chunk in (encode_header(array, infos[number % len(infos)] if infos else ""), np.ascontiguousarray(array).tobytes()):
-            parts += [_MAGIC, struct.pack("<q", len(chunk)), chunk, bytes(_padded(len(chunk)) - len(chunk))]
+            parts += [_MAGIC, struct.pack("<q", len(chunk)), chunk, bytes(_pad(len(chunk)) - len(chunk))]
     return b"".join(parts)
 
 
@@ -80,4 +80,4 @@ def _chunks(data: memoryview) -> Iterator[memoryview]:
         if not 0 <= size <= len(data) - at - 16:
             raise DataError(f"a chunk of the ten field claims {size} bytes.", code="E_DECODE")
         yield data[at + 16 : at + 16 + size]
-        at += 16 + _padded(size)
+        at += 16 + _pad(size)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
-from tarviz.ops.values.foreign import ForeignScene, augmented
+from tarviz.ops.values.foreign import ForeignScene, augment
 from tarviz.ops.values.geometric import CarryingOp, size_of
 from tarviz.ops.values.images import check_image, image_of
 
@@ -52,7 +52,7 @@ class Augment(CarryingOp):
         return f"seed {_seed(draw)}"
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        return augmented(self.f, ForeignScene(image_of(self, value), np.empty((0, 2))), _seed(draw)).image
+        return augment(self.f, ForeignScene(image_of(self, value), np.empty((0, 2))), _seed(draw)).image
 
     def infer(self, feature: Feature) -> Feature:
         check_image(self, feature)
@@ -64,11 +64,11 @@ class Augment(CarryingOp):
         size = size_of(image)
         asked: list[NDArray[Any]] = []
         masks: list[NDArray[Any]] = []
-        self.carried(record, _Points(size, size, partial(_note, asked)), partial(_note, masks))
-        made = augmented(self.f, ForeignScene(image, np.concatenate([np.empty((0, 2)), *asked]), tuple(masks)), _seed(draw))
+        self.carry_along(record, _Points(size, size, partial(_note, asked)), partial(_note, masks))
+        made = augment(self.f, ForeignScene(image, np.concatenate([np.empty((0, 2)), *asked]), tuple(masks)), _seed(draw))
         answers, masked = iter(np.split(made.points, np.cumsum([len(places) for places in asked]))), iter(made.masks)
         move = _Points(size, size_of(made.image), lambda places: next(answers))
-        return {**record, ext: made.image, **self.carried(record, move, lambda mask: next(masked))}
+        return {**record, ext: made.image, **self.carry_along(record, move, lambda mask: next(masked))}
 
 
 def _seed(draw: Draw | None) -> int:

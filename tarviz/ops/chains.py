@@ -285,7 +285,7 @@ def _observe(op: Op, before: dict[str, Any], after: dict[str, Any], schema: Sche
     """The schema of `after`: fields the op left alone keep what is known of them."""
     return Schema(
         {
-            name: schema[name] if name in schema and before.get(name, _ABSENT) is value else op.generalized(feature_of(value))
+            name: schema[name] if name in schema and before.get(name, _ABSENT) is value else op.generalize(feature_of(value))
             for name, value in after.items()
             if name not in PLACES
         }

@@ -33,10 +33,10 @@ class Scaling:
         value = record.get(ext)
         if not isinstance(value, np.ndarray) or value.ndim != 3 or value.dtype.kind != "u" or not value.flags.c_contiguous:
             return None
-        made = self.scaled(value, room.get(ext))
+        made = self.scale(value, room.get(ext))
         return None if made is None else {**record, ext: made}
 
-    def scaled(self, image: NDArray[Any], room: NDArray[Any] | None) -> NDArray[Any] | None:
+    def scale(self, image: NDArray[Any], room: NDArray[Any] | None) -> NDArray[Any] | None:
         """The image, whole numbers [h, w, c] in C order, after the two; in `room` where it fits there. None where that is an error."""
         made = fitting(room, image.shape, self.convert.dtype)
         height, length = image.shape[0], image.shape[1] * image.shape[2]

@@ -145,7 +145,7 @@ def open_picture(data: Buffer, page: int = 0) -> Image.Image:
         except _BOMBS as error:
             raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
         except UnidentifiedImageError as error:
-            raise DataError(f"this is not a picture: {seen(data)}.", code="E_DECODE") from error
+            raise DataError(f"this is not a picture: {describe(data)}.", code="E_DECODE") from error
         if page:
             try:
                 image.seek(page)
@@ -211,7 +211,7 @@ def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> 
     return _fast(data, 3, False, least, room)
 
 
-def seen(data: Buffer) -> str:
+def describe(data: Buffer) -> str:
     """What the bytes are, where they are not picture."""
     if not len(data):
         return "it is empty"

@@ -115,7 +115,7 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
     if (
         head[:8] == b"\x89PNG\r\n\x1a\n" and head[24:25] == b"\x10" and head[25:26] in (b"\2", b"\4", b"\6")
     ):  # PNG §11.2.2: depth, colour type
-        return _oriented(_by_imagecodecs("png", data), open_picture(data).getexif().get(274, 1) if orient else 1)
+        return _orient(_by_imagecodecs("png", data), open_picture(data).getexif().get(274, 1) if orient else 1)
     if head[:2] in _NETPBM:
         return _netpbm(data)
     for codec, magics in (("jpeg2k", _JPEG_2000), ("jpegxl", _JPEG_XL)):
@@ -134,7 +134,7 @@ def is_beyond_pillow(data: Buffer) -> bool:
 def page_count(data: Buffer) -> int:
     """How many pages a TIFF or a PDF has; 1 for any other picture. Errors as `read_raster` has them."""
     if bytes(data[:5]) == _PDF:
-        with _PDFIUM, closing(_opened_pdf(data)) as pages:
+        with _PDFIUM, closing(_open_pdf(data)) as pages:
             return len(pages)
     if bytes(data[:4]) not in _TIFF:
         return 1
@@ -208,7 +208,7 @@ def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
         if colours and one.photometric == _PALETTE and one.colormap is not None:
             pixels = (np.asarray(one.colormap)[:, pixels[:, :, 0]] >> 8).astype(np.uint8).transpose(1, 2, 0)
         turn = one.tags.get(274)
-        return _oriented(_plain(pixels), turn.value if orient and turn is not None else 1)
+        return _orient(_plain(pixels), turn.value if orient and turn is not None else 1)
 
 
 def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
@@ -221,7 +221,7 @@ def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
     return _plain(pixels)
 
 
-def _opened_pdf(data: Buffer) -> Any:
+def _open_pdf(data: Buffer) -> Any:
     pypdfium2 = needed("pypdfium2", "a page of a PDF", "media")
     try:
         return pypdfium2.PdfDocument(bytes(data))
@@ -232,7 +232,7 @@ def _opened_pdf(data: Buffer) -> Any:
 
 
 def _pdf(data: Buffer, page: int) -> NDArray[Any]:
-    with _PDFIUM, closing(_opened_pdf(data)) as pages:
+    with _PDFIUM, closing(_open_pdf(data)) as pages:
         if page >= len(pages):
             raise DataError(f"it has no page {page}: there are {len(pages)}.", code="E_DECODE", hint="Pages count from 0.")
         width, height = pages[page].get_size()
@@ -309,7 +309,7 @@ def jpeg_frame(data: Buffer) -> tuple[str, int]:
     return USUAL_JPEG
 
 
-def _oriented(pixels: NDArray[Any], tag: int) -> NDArray[Any]:
+def _orient(pixels: NDArray[Any], tag: int) -> NDArray[Any]:
     quarters, mirrored = _TURNS.get(tag, (0, False))
     return np.ascontiguousarray(np.rot90(pixels[:, ::-1] if mirrored else pixels, quarters))
 
