@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -25,9 +25,15 @@ class Selection(ABC):
 
     __slots__ = ()
 
-    @abstractmethod
+    def parts(self) -> Iterable[Selection]:
+        """The nodes that it is made of, in order."""
+        return ()
+
     def needs(self) -> frozenset[str] | None:
         """The fields it reads; None means all of them."""
+        each = [part.needs() for part in self.parts()]
+        known = [names for names in each if names is not None]
+        return frozenset[str]().union(*known) if len(known) == len(each) else None
 
     @abstractmethod
     def pick(self, record: Mapping[str, Any]) -> Any:
@@ -37,9 +43,10 @@ class Selection(ABC):
     def infer(self, schema: Schema) -> Structure:
         """Features in the structure that `pick` gives."""
 
-    @abstractmethod
-    def leaves(self) -> Iterator[Select | SelectJSON]:
+    def leaves(self) -> Iterator[Leaf]:
         """The nodes that read a field, in the order in which `pick` reads them."""
+        for part in self.parts():
+            yield from part.leaves()
 
     def pick_tf(self, record: Mapping[str, Any]) -> Any:
         """`pick` on tensors: lists become tuples, as tf.data takes a list for a tensor. JSON leaves are refused."""
@@ -50,20 +57,29 @@ class Selection(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Selection):
+class Leaf(Selection):
+    """A node that reads one field, of alternatives the first that is there."""
+
+    ext: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.ext, str) or not self.ext:
+            raise UsageError(f"{type(self).__name__} needs the name of a field, got {self.ext!r}.")
+
+    def needs(self) -> frozenset[str] | None:
+        return frozenset(_alternatives(self.ext))
+
+    def leaves(self) -> Iterator[Leaf]:
+        yield self
+
+
+@dataclass(frozen=True, slots=True)
+class Select(Leaf):
     """The value of one field. Of alternatives (`"jpg;png"`) the first that the record has.
 
     >>> Select("cls").pick({"__key__": "a", "cls": b"7"})
     b'7'
     """
-
-    ext: str
-
-    def __post_init__(self) -> None:
-        _check_ext(self, self.ext)
-
-    def needs(self) -> frozenset[str] | None:
-        return frozenset(_alternatives(self.ext))
 
     def pick(self, record: Mapping[str, Any]) -> Any:
         return record[_present(self.ext, record)]
@@ -75,12 +91,9 @@ class Select(Selection):
             return Feature("str")
         return schema[_present(self.ext, schema)]
 
-    def leaves(self) -> Iterator[Select | SelectJSON]:
-        yield self
-
 
 @dataclass(frozen=True, slots=True)
-class SelectJSON(Selection):
+class SelectJSON(Leaf):
     """A value inside a JSON field: `path` is a name, a position, or several of these from the outside in.
 
     `fill` stands in for null, also inside lists.
@@ -89,7 +102,6 @@ class SelectJSON(Selection):
     'cat'
     """
 
-    ext: str
     path: Path = ()
     fill: Any = None
 
@@ -98,14 +110,11 @@ class SelectJSON(Selection):
         return f'SelectJSON("{self.ext}", {json.dumps(list(self.path), ensure_ascii=False)}{fill})'
 
     def __post_init__(self) -> None:
-        _check_ext(self, self.ext)
+        Leaf.__post_init__(self)
         path: Any = (self.path,) if isinstance(self.path, str | int) else tuple(self.path)
         if not all(isinstance(step, str | int) and not isinstance(step, bool) for step in path):
             raise UsageError(f"A path into JSON is made of names and positions, got {self.path!r}.")
         object.__setattr__(self, "path", path)
-
-    def needs(self) -> frozenset[str] | None:
-        return frozenset(_alternatives(self.ext))
 
     def pick(self, record: Mapping[str, Any]) -> Any:
         return self.read(record[_present(self.ext, record)], key=record.get("__key__"), shard=record.get("__shard__"))
@@ -120,7 +129,7 @@ class SelectJSON(Selection):
                 at = "".join(f"[{part!r}]" for part in self.path[:depth]) or "the top"
                 message = f"{self} finds no {step!r} at {at}; there is {_shape(tree)}."
                 raise DataError(message, code="E_DECODE", key=key, shard=shard, details={"field": self.ext}) from None
-        return tree if self.fill is None else _filled(tree, self.fill)
+        return tree if self.fill is None else _fill_nulls(tree, self.fill)
 
     def _parse(self, value: Any, key: str | None, shard: str | None) -> Any:
         try:
@@ -135,9 +144,6 @@ class SelectJSON(Selection):
             raise SchemaError(f"{self} expects JSON, got {feature}.", details={"field": self.ext})
         return Feature("object")
 
-    def leaves(self) -> Iterator[Select | SelectJSON]:
-        yield self
-
 
 @dataclass(frozen=True, slots=True, init=False)
 class SelectList(Selection):
@@ -149,18 +155,14 @@ class SelectList(Selection):
         parts = items[0] if len(items) == 1 and isinstance(items[0], list | tuple) else items
         object.__setattr__(self, "items", tuple(map(_node, parts)))
 
-    def needs(self) -> frozenset[str] | None:
-        return _union(self.items)
+    def parts(self) -> Iterable[Selection]:
+        return self.items
 
     def pick(self, record: Mapping[str, Any]) -> Any:
         return [item.pick(record) for item in self.items]
 
     def infer(self, schema: Schema) -> Structure:
         return [item.infer(schema) for item in self.items]
-
-    def leaves(self) -> Iterator[Select | SelectJSON]:
-        for item in self.items:
-            yield from item.leaves()
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -184,18 +186,14 @@ class SelectDict(Selection):
         parts = {**(items or {}), **more}
         object.__setattr__(self, "items", tuple((str(name), _node(part)) for name, part in parts.items()))
 
-    def needs(self) -> frozenset[str] | None:
-        return _union(item for _, item in self.items)
+    def parts(self) -> Iterable[Selection]:
+        return [item for _, item in self.items]
 
     def pick(self, record: Mapping[str, Any]) -> Any:
         return {name: item.pick(record) for name, item in self.items}
 
     def infer(self, schema: Schema) -> Structure:
         return {name: item.infer(schema) for name, item in self.items}
-
-    def leaves(self) -> Iterator[Select | SelectJSON]:
-        for _, item in self.items:
-            yield from item.leaves()
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +208,6 @@ class SelectAll(Selection):
 
     def infer(self, schema: Schema) -> Structure:
         return Schema({"__key__": Feature("str"), **schema})
-
-    def leaves(self) -> Iterator[Select | SelectJSON]:
-        return iter(())
 
 
 def parse(select: Any) -> Selection:
@@ -270,20 +265,10 @@ def _node(part: Any) -> Selection:
             raise UsageError(f"A selection is a field name, or a tuple, list or dict of selections; got {part!r}.")
 
 
-def _filled(tree: Any, fill: Any) -> Any:
+def _fill_nulls(tree: Any, fill: Any) -> Any:
     if isinstance(tree, list):
-        return [_filled(part, fill) for part in tree]
+        return [_fill_nulls(part, fill) for part in tree]
     return fill if tree is None else tree
-
-
-def _union(items: Any) -> frozenset[str] | None:
-    needed: frozenset[str] = frozenset()
-    for item in items:
-        own = item.needs()
-        if own is None:
-            return None
-        needed |= own
-    return needed
 
 
 def _alternatives(ext: str) -> tuple[str, ...]:
@@ -305,11 +290,6 @@ def _present(ext: str, there: Mapping[str, Any]) -> str:
         shard=there.get("__shard__"),
         details={"field": ext},
     )
-
-
-def _check_ext(node: object, ext: Any) -> None:
-    if not isinstance(ext, str) or not ext:
-        raise UsageError(f"{type(node).__name__} needs the name of a field, got {ext!r}.")
 
 
 def _shape(tree: Any) -> str:

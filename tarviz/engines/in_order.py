@@ -34,7 +34,7 @@ class InOrder:
     def _begin(self, number: int, task: Any) -> None:
         raise NotImplementedError
 
-    def _ended(self) -> Iterator[TaskFile]:
+    def _collect(self) -> Iterator[TaskFile]:
         """Tasks that ended, when there is something to be heard of those under way."""
         raise NotImplementedError
 
@@ -50,7 +50,7 @@ class InOrder:
                     number, task = waiting.popleft()
                     tries[number] += 1
                     self._begin(number, task)
-                for each in self._ended():
+                for each in self._collect():
                     number = each.done.number
                     if each.lost and tries[number] < self.tries:
                         self.lost += 1

@@ -93,7 +93,7 @@ class Workers(InOrder):
         return self.count
 
     def __enter__(self) -> Self:
-        self._payload = _pickled(self.job)
+        self._payload = _pickle(self.job)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
@@ -153,13 +153,13 @@ class Workers(InOrder):
         with suppress(BrokenPipeError):
             worker.to.send_bytes(pickle.dumps((task, worker.spool)))
 
-    def _ended(self) -> Iterator[TaskFile]:
+    def _collect(self) -> Iterator[TaskFile]:
         ready = wait([worker.back for worker in self._workers if worker.task is not None])
         for worker in [each for each in self._workers if each.back in ready]:
-            message, number = _received(worker.back), worker.task
+            message, number = _receive(worker.back), worker.task
             assert number is not None
             if message is None:
-                error = _killed(self._lost(worker))
+                error = _death(self._lost(worker))
                 yield TaskFile(TaskEnd(number, worker.name, False, error, worker.told), lost=True)
             elif message[0] == "tick":
                 worker.told += message[1]
@@ -180,7 +180,7 @@ class Workers(InOrder):
         return worker.process.wait()
 
 
-def _killed(status: int) -> TarvizError:
+def _death(status: int) -> TarvizError:
     name = signal.Signals(-status).name if status < 0 else f"exit status {status}"
     return TarvizError(
         f"the worker process ended by {name}, {TRIES} times.",
@@ -189,7 +189,7 @@ def _killed(status: int) -> TarvizError:
     )
 
 
-def _pickled(value: Any) -> bytes:
+def _pickle(value: Any) -> bytes:
     try:
         data = pickle.dumps(value)
         # What lives in __main__ pickles as a name that a worker cannot look up.
@@ -211,7 +211,7 @@ def _pickled(value: Any) -> bytes:
     return packed
 
 
-def _received(back: Connection[Any, Any]) -> Any:
+def _receive(back: Connection[Any, Any]) -> Any:
     """What a worker says; None where it died."""
     try:
         message = back.recv_bytes()

@@ -17,7 +17,7 @@ from tarviz.formats.features import (
     KEY,
     KINDS,
     Kind,
-    checked,
+    check_kinds,
     example,
     field_feature,
     kind_of,
@@ -50,7 +50,7 @@ def encode(record: Mapping[str, Any], types: Mapping[str, str] | None = None, *,
         values.setdefault(KEY, own)
     if not key:
         values.pop(KEY, None)
-    checked(types or {})
+    check_kinds(types or {})
     try:
         return example((name_of(field), field_feature(field, values[field], types)) for field in sorted(values, key=order))
     except TarvizError as error:
@@ -70,7 +70,7 @@ def decode(data: Buffer, types: Mapping[str, str] | None = None) -> dict[str, li
     (an empty one fits every kind), or a missing one, is a `SchemaError`.
     """
     found = features(data)
-    for field, kind in checked(types or {}).items():
+    for field, kind in check_kinds(types or {}).items():
         if field not in found:
             raise SchemaError(f"field {field!r} is missing.", member=field, hint=f"there are: {', '.join(found)}.")
         if found[field][0] not in (kind, None):
@@ -158,24 +158,24 @@ def _integers(view: memoryview, at: int, end: int, values: list[int]) -> None:
     while at < end:
         if view[at] == 0x08:
             value, at = _varint(view, at + 1, end)
-            values.append(_signed(value, at))
+            values.append(_sign(value, at))
             continue
         begin, at = _field(view, at, end, "Int64List", b"\x0a")
         if at - begin > 32:
-            values.extend(_packed(np.frombuffer(view[begin:at], np.uint8), begin))
+            values.extend(_unpack(np.frombuffer(view[begin:at], np.uint8), begin))
             continue
         while begin < at:
             value, begin = _varint(view, begin, at)
-            values.append(_signed(value, begin))
+            values.append(_sign(value, begin))
 
 
-def _signed(value: int, at: int) -> int:
+def _sign(value: int, at: int) -> int:
     if value >= 2**64:
         raise _bad("a number exceeds 64 bits", at)
     return value - (value >> 63 << 64)
 
 
-def _packed(data: np.ndarray[Any, np.dtype[np.uint8]], begin: int) -> list[int]:
+def _unpack(data: np.ndarray[Any, np.dtype[np.uint8]], begin: int) -> list[int]:
     """A long packed list at once: each number ends at its byte below 128."""
     last = np.flatnonzero(data < 128)
     if not len(last) or last[-1] != len(data) - 1:

@@ -28,7 +28,7 @@ from tarviz.formats.example_columns import (
     lengths,
     width_of,
 )
-from tarviz.formats.features import KEY, LARGEST, checked, example, field_feature, kind_of, name_of, order, parse_integer, varint
+from tarviz.formats.features import KEY, LARGEST, check_kinds, example, field_feature, kind_of, name_of, order, parse_integer, varint
 from tarviz.model.errors import LimitError, SchemaError, TarvizError
 from tarviz.model.types import Block, Buffer, OnError
 
@@ -75,7 +75,7 @@ def encode_block(
     number where `types` (or `kind_of`) wants one is a `DataError`. Errors name record and shard; `on_error="skip"` leaves
     the record out and keeps the error in `faults`.
     """
-    checked(types or {})
+    check_kinds(types or {})
     used = sorted((ext for ext in block.exts if fields is None or ext in fields), key=order)
     if key and KEY in used:
         raise SchemaError(f"a field is named {KEY!r} like the key's feature.", shard=block.shard, hint="Pass key=False or rename it.")

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tarviz.formats import npy
-from tarviz.formats.features import INTEGER_FIELDS, KEY, Kind, checked, example, feature, field_feature, name_of, order, parse_integer
+from tarviz.formats.features import INTEGER_FIELDS, KEY, Kind, check_kinds, example, feature, field_feature, name_of, order, parse_integer
 from tarviz.model.errors import DataError, TarvizError
 
 MARK = "features.json"
@@ -70,19 +70,19 @@ def _field(name: str, kind: Kind | None, values: list[Any], single: bool) -> tup
     single = single and len(values) == 1
     if single and kind == "bytes":
         payload = bytes(values[0])
-        return name if _PLAIN.fullmatch(name) else f"{_escaped(name)}.{_ending(payload)}", payload
+        return name if _PLAIN.fullmatch(name) else f"{_escape(name)}.{_ending(payload)}", payload
     if single and kind == "int64":
-        return name if name in INTEGER_FIELDS else f"{_escaped(name)}.cls", b"%d" % values[0]
+        return name if name in INTEGER_FIELDS else f"{_escape(name)}.cls", b"%d" % values[0]
     if kind in ("int64", "float"):
         file = io.BytesIO()
         np.save(file, np.array(values, "<i8" if kind == "int64" else "<f4"))
-        return f"{_escaped(name)}.npy", file.getvalue()
+        return f"{_escape(name)}.npy", file.getvalue()
     content = None if kind is None else [_text(value) for value in values]
-    ext = f"{_escaped(name)}.json"
+    ext = f"{_escape(name)}.json"
     return "%66eatures.json" if ext == MARK else ext, json.dumps(content, ensure_ascii=False).encode()
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return ".".join(_ODD.sub(lambda found: b"%%%02x" % found[0][0], part.encode()).decode() for part in name.split("/"))
 
 
@@ -107,19 +107,19 @@ def _text(value: bytes) -> str | dict[str, str]:
         return {"base64": base64.b64encode(value).decode()}
 
 
-def restored(record: Mapping[str, Any], types: Mapping[str, str] | None = None, *, key: bool = True) -> bytes:
+def restore(record: Mapping[str, Any], types: Mapping[str, str] | None = None, *, key: bool = True) -> bytes:
     """The serialised Example of a record that has the field `features.json`.
 
     Fields that it names are features of their first name, whatever their payload is now; others are features as in `example.encode`.
     `types` names kinds by feature. `DataError` `E_DECODE` where the field, or one that it names, is not what it was.
 
     >>> from tarviz.formats.example import decode
-    >>> decode(restored(fields({"a/b": ("int64", [1, 2]), "A": ("bytes", [b"x"])})))
+    >>> decode(restore(fields({"a/b": ("int64", [1, 2]), "A": ("bytes", [b"x"])})))
     {'A': [b'x'], 'a/b': [1, 2]}
     """
     found = _names(record[MARK])
     names = found or {}
-    checked(types or {})
+    check_kinds(types or {})
     entries: dict[str, bytes] = {}
     for ext, value in record.items():
         if ext in (MARK, KEY, "__shard__", "__index__"):
@@ -137,14 +137,14 @@ def restored(record: Mapping[str, Any], types: Mapping[str, str] | None = None, 
 
 
 def _names(data: Any) -> dict[str, str] | None:
-    names = _parsed(bytes(data)) if isinstance(data, bytes | bytearray | memoryview) else data
+    names = _parse(bytes(data)) if isinstance(data, bytes | bytearray | memoryview) else data
     if names is not None and not (isinstance(names, dict) and all(isinstance(name, str) for name in names.values())):
         text = "it does not say which fields are features."
         raise DataError(text, code="E_DECODE", member=MARK, hint=f"Leave it out (cat --drop {MARK}): fields are then features as they are.")
     return names
 
 
-def _parsed(data: bytes) -> Any:
+def _parse(data: bytes) -> Any:
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -162,7 +162,7 @@ def _feature(name: str, ext: str, value: Any, types: Mapping[str, str] | None) -
         return field_feature(name, npy.array_of(value), types)
     if ending != "json":
         return feature("bytes", (bytes(value),))
-    content = _parsed(bytes(value))
+    content = _parse(bytes(value))
     if content is None:
         return b""
     if isinstance(content, list) and all(

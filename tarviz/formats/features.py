@@ -32,11 +32,11 @@ def kind_of(field: str, types: Mapping[str, str] | None = None) -> Kind:
     ('int64', 'bytes', 'float')
     """
     if types and field in types:
-        return checked(types)[field]
+        return check_kinds(types)[field]
     return "int64" if field in INTEGER_FIELDS else "bytes"
 
 
-def checked(types: Mapping[str, str]) -> Mapping[str, Kind]:
+def check_kinds(types: Mapping[str, str]) -> Mapping[str, Kind]:
     """`types` itself when every kind in it exists; `UsageError` otherwise."""
     for field, kind in types.items():
         if kind not in KINDS:
@@ -86,7 +86,7 @@ def parse_integer(text: bytes, field: str) -> int:
     match = _INTEGER.fullmatch(text)
     if match is None:
         raise DataError(
-            f"field {field!r} holds {shown(text)}, which is not an integer.",
+            f"field {field!r} holds {quote(text)}, which is not an integer.",
             code="E_DECODE",
             hint=f"Keep it as it is with types={{{field!r}: 'bytes'}}.",
         )
@@ -99,11 +99,11 @@ def parse_floats(text: bytes, field: str) -> list[float]:
     words = text.split()
     for word in words:
         if len(word) > 400 or _FLOAT.fullmatch(word) is None:
-            raise DataError(f"field {field!r} holds {shown(word)}, which is not a number.", code="E_DECODE")
+            raise DataError(f"field {field!r} holds {quote(word)}, which is not a number.", code="E_DECODE")
     return [float(word) for word in words]
 
 
-def shown(text: bytes) -> str:
+def quote(text: bytes) -> str:
     """The beginning of a payload, for a message."""
     return repr(text if len(text) <= 24 else text[:20] + b"...")[1:]
 
@@ -158,11 +158,11 @@ def field_feature(field: str, value: Any, types: Mapping[str, str] | None = None
     explicit = types is not None and field in types
     if isinstance(value, int) and not (explicit and named != "int64"):
         return feature("int64", (_in_range(value, field),))
-    kind, values = _listed(field, value, named, explicit)
+    kind, values = _list_values(field, value, named, explicit)
     return feature(kind, values)
 
 
-def _listed(field: str, value: Any, named: Kind, explicit: bool) -> tuple[Kind, Any]:
+def _list_values(field: str, value: Any, named: Kind, explicit: bool) -> tuple[Kind, Any]:
     """Kind and values of a decoded field."""
     asked = named if explicit else None
     if isinstance(value, list | tuple):
@@ -197,7 +197,7 @@ def _boxes(value: Any) -> bool:
 def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: bool) -> tuple[Kind, Any]:
     """Kind and values of an array; where a kind was asked for, no other will do."""
     what = f"a {array.dtype} array {list(array.shape)}" if array.shape else f"a {array.dtype}"
-    held = _held(array)
+    held = _kind_held(array)
     asked = named if explicit else held
     if held is None or (asked != held and (held, asked) != ("int64", "float")):
         raise _misfit(field, what, named if explicit else None)
@@ -215,7 +215,7 @@ def _numbers(field: str, array: np.ndarray[Any, Any], named: Kind, explicit: boo
     return "int64", array.ravel().astype(np.int64).tolist()
 
 
-def _held(array: np.ndarray[Any, Any]) -> Kind | None:
+def _kind_held(array: np.ndarray[Any, Any]) -> Kind | None:
     """The kind of feature that holds an array as it is."""
     kind = array.dtype.kind
     if kind in "SU" or (array.dtype == object and all(isinstance(each, bytes | str) for each in array.flat)):

@@ -40,7 +40,9 @@ class HeaderWalk:
     """
 
     start: int
-    final: bool  # the tar ends with the buffer
+    data: memoryview  # the buffer,
+    base: int  # the byte of the tar where it begins,
+    final: bool  # and whether the tar ends with it
     at: int = 0
     member: tuple[bytes, int] | None = None
     path: bytes | None = None
@@ -49,6 +51,12 @@ class HeaderWalk:
     seen: int = 0
     sparse: dict[bytes, list[bytes]] = field(default_factory=dict)
     notes: list[tuple[str, str]] = field(default_factory=list)  # (code, message) of warnings
+
+    def piece(self, at: int, length: int) -> bytes:
+        """Bytes from byte `at` of the tar on."""
+        if at + length > self.base + len(self.data):
+            raise NeedMoreError(at + length)
+        return bytes(self.data[at - self.base : at - self.base + length])
 
 
 class NeedMoreError(Exception):
@@ -68,35 +76,29 @@ def payload_blocks(size: int) -> int:
     return -(-size // BLOCK) * BLOCK
 
 
-def read(walk: HeaderWalk, data: memoryview, base: int) -> tuple[Entry, list[tuple[str, str]]]:
-    """The member whose first header stands at byte `walk.start` of the tar; `data[0]` is byte `base`.
+def read(walk: HeaderWalk) -> Entry:
+    """The member whose first header stands at byte `walk.start` of the tar.
 
-    Returns it and the warnings it gave. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
+    Its warnings are in `walk.notes`. Raises `NeedMoreError`, `OrphanError`, or `DataError` (place filled in).
     """
-    at = walk.start - base
+    walk.at = walk.start
     try:
         while True:
-            walk.at = at + base
-            header = _piece(data, base, at, BLOCK)
-            if at + base > walk.start and not header.strip(b"\0"):
+            header = walk.piece(walk.at, BLOCK)
+            if walk.at > walk.start and not header.strip(b"\0"):
                 raise OrphanError
             if not checksum_right(header):
                 raise DataError("the header's checksum is wrong.", code="E_CHECKSUM")
             kind = header[156:157]
-            if kind not in b"xXLKg" or not kind:
-                return _member(walk, data, base, at, header)
-            at = _extension(walk, data, base, at, header, kind)
+            if kind not in b"xXLKg":
+                return _member(walk, header)
+            walk.at = _read_extension(walk, header, kind)
     except DataError as error:
         raise error.at(offset=walk.start) from None
 
 
-def _piece(data: memoryview, base: int, at: int, length: int) -> bytes:
-    if at + length > len(data):
-        raise NeedMoreError(base + at + length)
-    return bytes(data[at : at + length])
-
-
-def _extension(walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes, kind: bytes) -> int:
+def _read_extension(walk: HeaderWalk, header: bytes, kind: bytes) -> int:
+    """Note what an extension header says; the byte behind it."""
     walk.seen += 1
     if walk.seen > MAX_EXTENSIONS:
         raise LimitError(f"more than {MAX_EXTENSIONS} extension headers stand before one member.")
@@ -105,7 +107,7 @@ def _extension(walk: HeaderWalk, data: memoryview, base: int, at: int, header: b
         raise DataError(f"an extension header's size is {header[124:136]!r}.", code="E_SIZE")
     if size > MAX_SPECIAL:
         raise LimitError(f"an extension header promises {size} bytes; {MAX_SPECIAL} are allowed.")
-    body = _piece(data, base, at + BLOCK, payload_blocks(size))[:size]
+    body = walk.piece(walk.at + BLOCK, payload_blocks(size))[:size]
     if kind == b"L":
         walk.path = body.split(b"\0", 1)[0]
     elif kind == b"g":
@@ -114,7 +116,7 @@ def _extension(walk: HeaderWalk, data: memoryview, base: int, at: int, header: b
     elif kind != b"K":
         for keyword, value in records(body):
             _pax(walk, keyword, value)
-    return at + BLOCK + payload_blocks(size)
+    return walk.at + BLOCK + payload_blocks(size)
 
 
 def _pax(walk: HeaderWalk, keyword: bytes, value: bytes) -> None:
@@ -145,7 +147,7 @@ def header_name(header: bytes) -> bytes:
     return name
 
 
-def _member(walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes) -> tuple[Entry, list[tuple[str, str]]]:
+def _member(walk: HeaderWalk, header: bytes) -> Entry:
     name = walk.path or header_name(header)  # an empty path sets none, as bsdtar and Go have it
     name = walk.sparse.get(b"name", [name])[-1]
     if b"\0" in name:  # only PAX can hold one; GNU tar and bsdtar cut there
@@ -156,14 +158,12 @@ def _member(walk: HeaderWalk, data: memoryview, base: int, at: int, header: byte
         what = "dir"
     walk.member = name, MEMBER_TYPES.index(what)
     try:
-        return _cut(walk, data, base, at, header, name, what)
+        return _entry(walk, header, name, what)
     except DataError as error:
         raise error.at(member=to_text(name)) from None
 
 
-def _cut(
-    walk: HeaderWalk, data: memoryview, base: int, at: int, header: bytes, name: bytes, what: str
-) -> tuple[Entry, list[tuple[str, str]]]:
+def _entry(walk: HeaderWalk, header: bytes, name: bytes, what: str) -> Entry:
     kind = header[156:157]
     if kind == b"M":
         walk.notes.append(("W_CONTINUED", "the file is continued from another volume; its first bytes are not in this tar."))
@@ -181,22 +181,20 @@ def _cut(
         walk.notes.append(("W_MTIME", f"the time {time} is outside the calendar."))
 
     size = _size(walk, header)
-    place = at + BLOCK
+    place = walk.at + BLOCK
     empty = what in _NO_PAYLOAD or kind == b"5" or (what == "dir" and kind != b"D")
-    if empty or (what == "hardlink" and _headers_follow(walk, data, base, place)):
+    if empty or (what == "hardlink" and _headers_follow(walk, place)):
         size = 0
     pieces: list[tuple[int, int]] | None = None
     stored = size
     if kind == b"S":
-        pieces, size, place = _gnu_pieces(data, base, place, header)
+        pieces, size, place = _gnu_pieces(walk, place, header)
     elif walk.sparse and what == "file":
-        pieces, size, map_bytes = _pax_pieces(walk, data, base, place, stored)
+        pieces, size, map_bytes = _pax_pieces(walk, place, stored)
         place, stored = place + map_bytes, stored - map_bytes
     if pieces is not None:
         pieces_right(pieces, size, stored)
-    data_at = base + place
-    entry = Entry(name, MEMBER_TYPES.index(what), walk.start, data_at, size, data_at + payload_blocks(stored), pieces)
-    return entry, walk.notes
+    return Entry(name, MEMBER_TYPES.index(what), walk.start, place, size, place + payload_blocks(stored), pieces)
 
 
 def _size(walk: HeaderWalk, header: bytes) -> int:
@@ -213,14 +211,14 @@ def _size(walk: HeaderWalk, header: bytes) -> int:
     return own
 
 
-def _gnu_pieces(data: memoryview, base: int, place: int, header: bytes) -> tuple[list[tuple[int, int]], int, int]:
+def _gnu_pieces(walk: HeaderWalk, place: int, header: bytes) -> tuple[list[tuple[int, int]], int, int]:
     """Pieces and real size of an old GNU sparse file, and where its payload begins: the map goes on in blocks behind the header."""
     real = number(header[483:495])
     if real is None or not 0 <= real <= LARGEST:
         raise DataError(f"the sparse file's size is {header[483:495]!r}.", code="E_SPARSE")
     pieces, more = gnu_pieces(header, 386, 4), header[482]
     while more:
-        extra = _piece(data, base, place, BLOCK)
+        extra = walk.piece(place, BLOCK)
         pieces += gnu_pieces(extra, 0, 21)
         more, place = extra[504], place + BLOCK
         if len(pieces) > MAX_PIECES:
@@ -228,18 +226,18 @@ def _gnu_pieces(data: memoryview, base: int, place: int, header: bytes) -> tuple
     return pieces, real, place
 
 
-def _headers_follow(walk: HeaderWalk, data: memoryview, base: int, place: int) -> bool:
+def _headers_follow(walk: HeaderWalk, place: int) -> bool:
     """Whether a hard link that says a size holds no data (old tars) or holds it (pax -o linkdata): the next block tells.
 
     A header with a wrong checksum is a damaged header, and no data of the link's: it would be lost without a word.
     """
-    if walk.final and place + BLOCK > len(data):
+    if walk.final and place + BLOCK > walk.base + len(walk.data):
         return True
-    block = _piece(data, base, place, BLOCK)
+    block = walk.piece(place, BLOCK)
     return not block.strip(b"\0") or block[257:262] == b"ustar" or checksum_right(block)
 
 
-def _pax_pieces(walk: HeaderWalk, data: memoryview, base: int, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:
+def _pax_pieces(walk: HeaderWalk, place: int, stored: int) -> tuple[list[tuple[int, int]], int, int]:
     """Pieces, real size and bytes of the map itself: GNU sparse formats 0.0, 0.1 and 1.0."""
     said = walk.sparse
     real = decimal((said.get(b"realsize") or said.get(b"size") or [b""])[-1])
@@ -248,7 +246,7 @@ def _pax_pieces(walk: HeaderWalk, data: memoryview, base: int, place: int, store
     if said.get(b"major") == [b"1"]:
         text = b""
         while True:  # the map stands before the data: a count, then the numbers, one per line, padded to a block
-            text += _piece(data, base, place + len(text), BLOCK)
+            text += walk.piece(place + len(text), BLOCK)
             lines = text.split(b"\n")
             if not lines[0].isdigit() or len(lines[0]) > 7 or int(lines[0]) > MAX_PIECES:
                 raise DataError(f"the sparse map begins with {lines[0][:20]!r}, which is not a count of pieces.", code="E_SPARSE")

@@ -48,7 +48,7 @@ def candidates(raw: NDArray[np.uint8]) -> NDArray[np.int64]:
     return np.flatnonzero(((words >> np.uint64(8)) & _MAGIC_MASK) == _MAGIC_WORD)
 
 
-def followed(data: memoryview, first: int) -> NDArray[np.int64]:
+def follow(data: memoryview, first: int) -> NDArray[np.int64]:
     """Block numbers of the headers found by following each header's size from block `first`; stops at the first unreadable one.
 
     Where payloads are large this touches far less memory than looking at every block.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -14,31 +16,13 @@ _LONG = 512  # names longer than this are kept one by one, not as a column of th
 _NONE = np.zeros(0, np.int64)
 
 
-class GatheredMembers:
-    """Members while they are gathered: runs of columns and single entries, in order."""
-
-    def __init__(self) -> None:
-        self._runs: list[Members] = []
-        self._single: list[Entry] = []
-
-    def add(self, entry: Entry) -> None:
-        """One member more."""
-        self._single.append(entry)
-
-    def extend(self, members: Members) -> None:
-        """Many members more."""
-        self._flush()
-        self._runs.append(members)
-
-    def _flush(self) -> None:
-        if self._single:
-            self._runs.append(columns(self._single))
-            self._single = []
-
-    def members(self) -> Members:
-        """All of them as columns."""
-        self._flush()
-        return joined(self._runs)
+def gather(parts: Iterable[Members | Entry]) -> Members:
+    """Members and single entries as columns, in order."""
+    runs: list[Members] = []
+    for single, some in groupby(parts, lambda part: isinstance(part, Entry)):
+        run: list[Any] = list(some)
+        runs += [columns(run)] if single else run
+    return joined(runs)
 
 
 def columns(entries: list[Entry]) -> Members:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tarviz.formats import header_parse, header_scan, pax, sniff
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.member_table import GatheredMembers, picked
+from tarviz.formats.member_table import gather, picked
 from tarviz.model.errors import DataError, Fault, LimitError
 from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
@@ -122,7 +122,7 @@ class Scanner:
         `final` says that the tar ends with `data`. Payloads need not be in `data`; the caller compares
         `Members.data + size` with what it has.
         """
-        rows = GatheredMembers()
+        rows: list[Members | header_parse.Entry] = []
         table: header_scan.HeaderColumns | None = None
         while isinstance(self.state, Headers):
             position = self.at - base
@@ -144,7 +144,7 @@ class Scanner:
             self._walk(data, base, final, rows)
             if self.at == at:  # nothing more can be done with this buffer
                 break
-        members = rows.members()
+        members = gather(rows)
         self.found += len(members)
         return members
 
@@ -152,11 +152,11 @@ class Scanner:
         """The headers of a buffer: found by following them where payloads are large, by looking at every block else."""
         blocks = len(data) // BLOCK
         raw: NDArray[np.uint8] = np.frombuffer(data, np.uint8, blocks * BLOCK).reshape(blocks, BLOCK)
-        table = header_scan.headers(raw, header_scan.followed(data, position // BLOCK) if followed else None)
+        table = header_scan.headers(raw, header_scan.follow(data, position // BLOCK) if followed else None)
         self._spread = (len(data) - position) // max(len(table.at), 1)
         return table
 
-    def _run(self, table: header_scan.HeaderColumns, data: memoryview, base: int, rows: GatheredMembers) -> bool:
+    def _run(self, table: header_scan.HeaderColumns, data: memoryview, base: int, rows: list[Members | header_parse.Entry]) -> bool:
         """Take the run of regular headers that begins where we are; False when there is none."""
         block = (self.at - base) // BLOCK
         first = int(np.searchsorted(table.at, block))
@@ -177,10 +177,10 @@ class Scanner:
             start[1:][table.pax[run][:-1]] = at[:-1][table.pax[run][:-1]]
         names = table.name[run]
         if not table.ascii[run].all():
-            self._names_encoded(names, table, first, base)
+            self._note_encodings(names, table, first, base)
         name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
         found = Members(name, np.zeros(len(name), np.uint8), start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base)
-        rows.extend(found if keep is None else picked(found, keep))
+        rows.append(found if keep is None else picked(found, keep))
         self.at = int(table.next[stop - 1]) * BLOCK + base
         self._tail = (names[-1].tobytes(), FILE, int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
         return True
@@ -190,10 +190,10 @@ class Scanner:
 
         The first stands where we are, the others where the one before leads. Ends before the first that needs care.
         """
-        rows = GatheredMembers()
+        rows: list[Members | header_parse.Entry] = []
         if len(at):
             self._run(header_scan.headers(raw, np.arange(len(at)), at // BLOCK), _NOTHING, 0, rows)
-        members = rows.members()
+        members = gather(rows)
         self.found += len(members)
         return members
 
@@ -206,7 +206,7 @@ class Scanner:
                 return int(row)
         return stop
 
-    def _names_encoded(self, names: NDArray[np.uint8], table: header_scan.HeaderColumns, first: int, base: int) -> None:
+    def _note_encodings(self, names: NDArray[np.uint8], table: header_scan.HeaderColumns, first: int, base: int) -> None:
         run = slice(first, first + len(names))
         for row in np.flatnonzero(~(table.ascii[run] | table.pax[run])).tolist():  # a PAX header's own name names nothing
             name = names[row].tobytes().rstrip(b"\0")
@@ -216,15 +216,15 @@ class Scanner:
                 offset = int(table.at[first + row]) * BLOCK + base
                 self._note("W_NAME_ENCODING", "the name is not UTF-8; its bytes are kept as they are.", offset, to_text(name))
 
-    def _walk(self, data: memoryview, base: int, final: bool, rows: GatheredMembers) -> None:
+    def _walk(self, data: memoryview, base: int, final: bool, rows: list[Members | header_parse.Entry]) -> None:
         """Read one member, or the end mark, with care; stays where it is when nothing more can be done with this buffer."""
         position = self.at - base
         if not data[position : position + BLOCK].tobytes().strip(b"\0"):
             self._zeros(data, position, final)
             return
-        walk = header_parse.HeaderWalk(self.at, final)
+        walk = header_parse.HeaderWalk(self.at, data, base, final)
         try:
-            entry, notes = header_parse.read(walk, data, base)
+            entry = header_parse.read(walk)
         except header_parse.NeedMoreError as need:
             self.wants = need.until
             if final:
@@ -243,7 +243,7 @@ class Scanner:
             self._fail(error, data, position, walk)
             return
         member = to_text(entry.name)
-        for code, text in notes:
+        for code, text in walk.notes:
             self._note(code, text, entry.start, member)
             if code in _STRICT and self.strict:
                 refusal = DataError(text, code=_STRICT[code], offset=entry.start, member=member)
@@ -253,7 +253,7 @@ class Scanner:
                 return
             if code == "W_CONTINUED":
                 self.continued = entry.name
-        rows.add(entry)
+        rows.append(entry)
         self.at = entry.end
         stored = entry.size if entry.sparse is None else sum(length for _, length in entry.sparse)
         self._tail = (entry.name, entry.type, entry.start, entry.data, stored)
@@ -370,7 +370,7 @@ class Scanner:
     def _stop(self, data: memoryview, position: int) -> None:
         """The bytes are over and no end mark came."""
         if position < 0 or position > len(data):
-            self._truncated(self.at - position + len(data))
+            self._fail_short(self.at - position + len(data))
         elif position < len(data) and not data[position:].tobytes().strip(b"\0") and self.at:
             self._no_end()
         elif position < len(data):
@@ -390,7 +390,7 @@ class Scanner:
             self._note("W_NO_EOF", text, self.at)
             self.state = Ended(open_end=True, over=True)
 
-    def _truncated(self, have_until: int) -> None:
+    def _fail_short(self, have_until: int) -> None:
         name, type, start, place, size = self._tail
         have = max(have_until - place, 0)
         member = to_text(name.rstrip(b"\0"))

@@ -18,14 +18,11 @@ from tarviz.model.errors import DataError, UsageError
 from tarviz.model.types import Buffer
 
 _MAGIC = b"~TenBin~"
-_LONG = {
-    "f2": "float16", "f4": "float32", "f8": "float64", "i1": "int8", "i2": "int16", "i4": "int32", "i8": "int64",
-    "u1": "uint8", "u2": "uint16", "u4": "uint32", "u8": "uint64",
-}  # fmt: skip
-_SHORT = {long: short for short, long in _LONG.items()}
+_TYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")
+_SHORT = {np.dtype(short).name: short for short in _TYPES}
 
 
-def _padded(size: int) -> int:
+def _pad(size: int) -> int:
     return (size + 63) // 64 * 64
 
 
@@ -51,7 +48,7 @@ def encode_buffer(arrays: Sequence[NDArray[Any]], infos: Sequence[str] | None = 
     parts: list[bytes] = []
     for number, array in enumerate(arrays):
         for chunk in (encode_header(array, infos[number % len(infos)] if infos else ""), np.ascontiguousarray(array).tobytes()):
-            parts += [_MAGIC, struct.pack("<q", len(chunk)), chunk, bytes(_padded(len(chunk)) - len(chunk))]
+            parts += [_MAGIC, struct.pack("<q", len(chunk)), chunk, bytes(_pad(len(chunk)) - len(chunk))]
     return b"".join(parts)
 
 
@@ -65,7 +62,7 @@ def decode_buffer(buf: Buffer, infos: bool = False) -> Any:
         numbers = np.frombuffer(header[16:], "<i8").tolist() if len(header) % 8 == 0 else []
         short = bytes(header[:8]).rstrip(b"\0").decode("ascii", "replace")
         shape = numbers[1 : 1 + numbers[0]] if numbers and 0 <= numbers[0] < 10 else None
-        if short not in _LONG or shape is None or len(shape) != numbers[0] or min(shape, default=0) < 0:
+        if short not in _TYPES or shape is None or len(shape) != numbers[0] or min(shape, default=0) < 0:
             raise DataError("a header of the ten field cannot be read.", code="E_DECODE")
         if math.prod(shape) * np.dtype(short).itemsize != len(data):
             raise DataError(f"an array {short}{shape} of the ten field has {len(data)} bytes.", code="E_DECODE")
@@ -83,4 +80,4 @@ def _chunks(data: memoryview) -> Iterator[memoryview]:
         if not 0 <= size <= len(data) - at - 16:
             raise DataError(f"a chunk of the ten field claims {size} bytes.", code="E_DECODE")
         yield data[at + 16 : at + 16 + size]
-        at += 16 + _padded(size)
+        at += 16 + _pad(size)

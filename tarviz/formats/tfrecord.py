@@ -69,7 +69,7 @@ def _length_crc(length: int) -> int:
     return masked_crc32c(length.to_bytes(8, "little"))
 
 
-def _masked(crcs: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def _mask(crcs: NDArray[np.uint32]) -> NDArray[np.uint32]:
     return ((crcs >> np.uint32(15)) | (crcs << np.uint32(17))) + np.uint32(_DELTA)
 
 
@@ -89,7 +89,7 @@ def _headers(size: NDArray[np.int64]) -> NDArray[np.uint8]:
     crcs = np.full(len(size), zeros, np.uint32)
     for place in range(8 if len(size) and int(size.max()) >= 2**32 else 4):
         crcs ^= tables[place][headers[:, place]]
-    headers[:, 8:] = _masked(crcs).astype("<u4").view(np.uint8).reshape(-1, 4)
+    headers[:, 8:] = _mask(crcs).astype("<u4").view(np.uint8).reshape(-1, 4)
     return headers
 
 
@@ -154,7 +154,7 @@ def _edges(size: NDArray[np.int64], crcs: NDArray[np.uint32]) -> list[bytes]:
     if not len(size):
         return [b""]
     table = np.zeros((len(size) + 1, FRAME), np.uint8)
-    table[1:, :FOOTER] = _masked(crcs).astype("<u4").view(np.uint8).reshape(-1, FOOTER)
+    table[1:, :FOOTER] = _mask(crcs).astype("<u4").view(np.uint8).reshape(-1, FOOTER)
     table[:-1, FOOTER:] = _headers(size)
     edges = _cut(table, FRAME)
     return [edges[0][FOOTER:], *edges[1:-1], edges[-1][:FOOTER]]
@@ -238,12 +238,12 @@ class Reader(Iterator[memoryview]):
                     count, broken = 0, error
                 end, filled = count == 0, filled + count
             places, at, need, wrong = self._walk(buffer, filled)
-            yield from self._checked(buffer, places)
+            yield from self._check(buffer, places)
             if wrong:
                 raise self._wrong_length(bytes(view[at : at + 512]))
             if end:
                 if broken is not None or at < filled:
-                    raise broken.at(shard=self.shard, records_before=self.records) if broken else self._cut_off(view[at:filled], need)
+                    raise broken.at(shard=self.shard, records_before=self.records) if broken else self._truncation(view[at:filled], need)
                 if (trailing := getattr(self._source, "trailing", None)) is not None:
                     text = f"bytes that are no {self.compression} follow at compressed byte {trailing}."
                     raise self._error("E_TRAILING", text, compressed_offset=trailing)
@@ -289,7 +289,7 @@ class Reader(Iterator[memoryview]):
             at = end + FOOTER
         return places, at, HEADER, False
 
-    def _checked(self, buffer: bytearray, places: list[tuple[int, int]]) -> Iterator[list[memoryview]]:
+    def _check(self, buffer: bytearray, places: list[tuple[int, int]]) -> Iterator[list[memoryview]]:
         """The payloads that fit their CRC, in runs; raises or skips at those that do not."""
         if not places:
             return
@@ -299,7 +299,7 @@ class Reader(Iterator[memoryview]):
         ends = np.fromiter((end for _, end in places), np.int64, len(places))
         stored = data[ends[:, None] + np.arange(FOOTER)].view("<u4").ravel()
         base, first = self.offset, 0
-        for bad in [*np.flatnonzero(_masked(crcs) != stored).tolist(), len(places)]:
+        for bad in [*np.flatnonzero(_mask(crcs) != stored).tolist(), len(places)]:
             if bad > first:
                 self.records += bad - first
                 self.offset = base + places[bad - 1][1] + FOOTER
@@ -324,7 +324,7 @@ class Reader(Iterator[memoryview]):
     def _error(self, code: str, message: str, **more: Any) -> DataError:
         return DataError(message, code=code, **self._place(), **more)
 
-    def _cut_off(self, rest: memoryview, need: int) -> DataError:
+    def _truncation(self, rest: memoryview, need: int) -> DataError:
         head = bytes(rest[:512])
         if self.offset == 0 and len(rest) < HEADER and sniff.kind(head):
             return self._error("E_NOT_TFRECORD", "this is not a TFRecord file.", hint=sniff.hint(head))

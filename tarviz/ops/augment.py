@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import ChainError
 from tarviz.model.types import Feature
 from tarviz.ops.base import Draw
-from tarviz.ops.values.foreign import ForeignScene, augmented
+from tarviz.ops.values.foreign import ForeignScene, augment
 from tarviz.ops.values.geometric import CarryingOp, size_of
 from tarviz.ops.values.images import check_image, image_of
 
@@ -32,6 +33,8 @@ class Augment(CarryingOp):
     f: Callable[..., Any] = field(kw_only=False)
 
     name: ClassVar[str] = "augment"
+    draws = 1
+    typed = False
 
     def check(self) -> None:
         if not callable(self.f):
@@ -45,19 +48,11 @@ class Augment(CarryingOp):
         kind = self.f if hasattr(self.f, "__qualname__") else type(self.f)
         return [self.ext, f"{kind.__module__.partition('.')[0]}:{kind.__qualname__}"], keyword
 
-    @property
-    def draws(self) -> int:
-        return 1
-
-    @property
-    def typed(self) -> bool:
-        return False
-
     def describe_draw(self, draw: Draw) -> str:
         return f"seed {_seed(draw)}"
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
-        return augmented(self.f, ForeignScene(image_of(self, value), np.empty((0, 2))), _seed(draw)).image
+        return augment(self.f, ForeignScene(image_of(self, value), np.empty((0, 2))), _seed(draw)).image
 
     def infer(self, feature: Feature) -> Feature:
         check_image(self, feature)
@@ -66,44 +61,29 @@ class Augment(CarryingOp):
     def run(self, record: Mapping[str, Any], draw: Draw | None = None) -> dict[str, Any]:
         ext = self.field(record)
         image = image_of(self, record[ext])
-        asked = _PointProbe(size_of(image))
+        size = size_of(image)
+        asked: list[NDArray[Any]] = []
         masks: list[NDArray[Any]] = []
-
-        def ask(mask: NDArray[Any]) -> NDArray[Any]:
-            masks.append(mask)
-            return mask
-
-        self.carried(record, asked, ask)
-        points = np.concatenate(asked.places) if asked.places else np.empty((0, 2))
-        made = augmented(self.f, ForeignScene(image, points, tuple(masks)), _seed(draw))
-        answers = iter(made.masks)
-        answered = _Answered(asked.before, size_of(made.image), made.points)
-        return {**record, ext: made.image, **self.carried(record, answered, lambda mask: next(answers))}
+        self.carry_along(record, _Points(size, size, partial(_note, asked)), partial(_note, masks))
+        made = augment(self.f, ForeignScene(image, np.concatenate([np.empty((0, 2)), *asked]), tuple(masks)), _seed(draw))
+        answers, masked = iter(np.split(made.points, np.cumsum([len(places) for places in asked]))), iter(made.masks)
+        move = _Points(size, size_of(made.image), lambda places: next(answers))
+        return {**record, ext: made.image, **self.carry_along(record, move, lambda mask: next(masked))}
 
 
 def _seed(draw: Draw | None) -> int:
     return 0 if draw is None else int(float(draw[0]) * 2**32)
 
 
-class _PointProbe:
-    """Notes which points would be moved, and moves none."""
-
-    def __init__(self, size: tuple[int, int]) -> None:
-        self.before = self.after = size
-        self.places: list[NDArray[np.float64]] = []
-
-    def points(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.places.append(places)
-        return places
+def _note(asked: list[NDArray[Any]], value: NDArray[Any]) -> NDArray[Any]:
+    """Keeps what is to be moved, and moves nothing."""
+    asked.append(value)
+    return value
 
 
-class _Answered:
-    """Gives the places of points after they were moved, in the order they were asked for."""
+class _Points(NamedTuple):
+    """Points moved by a function, in a picture of these sizes."""
 
-    def __init__(self, before: tuple[int, int], after: tuple[int, int], moved: NDArray[np.float64]) -> None:
-        self.before, self.after = before, after
-        self._moved, self._at = moved, 0
-
-    def points(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
-        self._at += len(places)
-        return self._moved[self._at - len(places) : self._at]
+    before: tuple[int, int]
+    after: tuple[int, int]
+    points: Callable[[NDArray[Any]], NDArray[Any]]

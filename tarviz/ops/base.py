@@ -126,7 +126,7 @@ class Op(ABC):
         """Whether `run_schema` knows the result without looking at a record."""
         return True
 
-    def generalized(self, seen: Feature) -> Feature:
+    def generalize(self, seen: Feature) -> Feature:
         """What is known of a field of all records from that of one, where `typed` is false."""
         return seen
 
@@ -339,18 +339,18 @@ class NamesOp(RecordOp):
     __slots__ = ()
 
     @abstractmethod
-    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def move(self, fields: dict[str, Any]) -> dict[str, Any]:
         """The fields after the op; the dict given is the op's own to change."""
 
     def apply_record(self, record: dict[str, Any]) -> dict[str, Any]:
-        return self.moved(record)
+        return self.move(record)
 
     def apply_tf_record(self, record: dict[str, Any]) -> dict[str, Any]:
         """The same on a dict of tensors."""
-        return self.moved(record)
+        return self.move(record)
 
     def infer_record(self, schema: Schema) -> Schema:
-        return Schema(self.moved(dict(schema)))
+        return Schema(self.move(dict(schema)))
 
 
 @dataclass(frozen=True, slots=True, init=False)

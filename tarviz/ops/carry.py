@@ -55,7 +55,7 @@ class Carry(NamesOp):
         """The fields as an op takes them."""
         return self.exts[0] if len(self.exts) == 1 else self.exts
 
-    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def move(self, fields: dict[str, Any]) -> dict[str, Any]:
         return fields
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -84,7 +84,7 @@ def parse_call(text: str) -> Call:
     return calls[0]
 
 
-def pointed(message: str, text: str, at: int, *, hint: str | None = None) -> ChainError:
+def error_at(message: str, text: str, at: int, *, hint: str | None = None) -> ChainError:
     """An error that quotes the text with a mark before the character at `at`."""
     before, after = text[max(0, at - 40) : at], text[at : at + 40]
     start = "…" if at > 40 else ""
@@ -122,10 +122,10 @@ class _Parser:
             if self.kind != "space":
                 return
 
-    def error(self, message: str, *, hint: str | None = None) -> ChainError:
-        return pointed(message, self.text, self.start, hint=hint)
+    def error(self, message: str, at: int | None = None, *, hint: str | None = None) -> ChainError:
+        return error_at(message, self.text, self.start if at is None else at, hint=hint)
 
-    def found(self) -> str:
+    def words(self) -> str:
         return repr(self.token) if self.kind else "the end of the text"
 
     def chain(self) -> list[Call]:
@@ -134,41 +134,49 @@ class _Parser:
         calls = []
         while True:
             if self.kind != "name":
-                raise self.error(f"expected the name of an op, found {self.found()}")
+                raise self.error(f"expected the name of an op, found {self.words()}")
             calls.append(self.call())
             if not self.kind:
                 return calls
             if self.token != "|":
-                raise self.error(f"expected '|' or the end, found {self.found()}", hint="A chain reads decode(jpg)|resize(jpg, (32, 32)).")
+                raise self.error(f"expected '|' or the end, found {self.words()}", hint="A chain reads decode(jpg)|resize(jpg, (32, 32)).")
             self.advance()
 
     def call(self) -> Call:
         call = Call(self.token, self.start)
         self.advance()
         if self.token != "(":
-            raise self.error(f"expected '(' after {call.name!r}, found {self.found()}", hint=f"An op is written {call.name}(jpg).")
-        self.advance()
-        while self.token != ")":
+            raise self.error(f"expected '(' after {call.name!r}, found {self.words()}", hint=f"An op is written {call.name}(jpg).")
+        for _ in self.parts(call.name):
             self.argument(call)
+        return call
+
+    def parts(self, name: str = "") -> Iterator[None]:
+        """Stops at each part of what the bracket here opens, which `name` stands before, and ends behind the one that closes it."""
+        opened, start, close = self.token, self.start, _CLOSE[self.token]
+        self.advance()
+        while self.token != close:
+            yield
             if self.token == ",":
                 self.advance()
-            elif self.token != ")":
-                raise self.error(f"expected ',' or ')' inside {call.name}(…), found {self.found()}")
+            elif self.token != close:
+                if not self.kind and not name:
+                    raise self.error(f"{opened!r} is not closed", start)
+                raise self.error(f"expected ',' or {close!r}{f' inside {name}(…)' if name else ''}, found {self.words()}")
         self.advance()
-        return call
 
     def argument(self, call: Call) -> None:
         start = self.start
         value = self.value()
         if self.token != "=":
             if call.keywords:
-                raise pointed("an argument without a name stands after one with a name", self.text, start)
+                raise self.error("an argument without a name stands after one with a name", start)
             call.args.append(value)
             return
         if not isinstance(value, str):
-            raise pointed("only a name can stand before '='", self.text, start)
+            raise self.error("only a name can stand before '='", start)
         if value in call.keywords:
-            raise pointed(f"{value} is given twice", self.text, start)
+            raise self.error(f"{value} is given twice", start)
         self.advance()
         call.keywords[value] = self.value()
 
@@ -185,7 +193,7 @@ class _Parser:
             return self.items()
         if self.token == "{":
             return self.mapping()
-        raise self.error(f"expected a value, found {self.found()}")
+        raise self.error(f"expected a value, found {self.words()}")
 
     def literal(self) -> Any:
         try:
@@ -196,44 +204,24 @@ class _Parser:
         return value
 
     def items(self) -> Any:
-        opened, start = self.token, self.start
-        close = _CLOSE[opened]
-        self.advance()
+        opened, comma = self.token, False
         values = []
-        comma = False
-        while self.token != close:
+        for _ in self.parts():
             values.append(self.value())
             comma = self.token == ","
-            if comma:
-                self.advance()
-            elif self.token != close:
-                raise self.unclosed(opened, start)
-        self.advance()
         if opened == "[":
             return values
         return values[0] if len(values) == 1 and not comma else tuple(values)
 
     def mapping(self) -> dict[Any, Any]:
-        start = self.start
-        self.advance()
         values: dict[Any, Any] = {}
-        while self.token != "}":
-            key_start = self.start
+        for _ in self.parts():
+            start = self.start
             key = self.value()
             if not isinstance(key, str | int):
-                raise pointed("a key has to be a name or a number", self.text, key_start)
+                raise self.error("a key has to be a name or a number", start)
             if self.token != ":":
-                raise self.error(f"expected ':' after {key!r}, found {self.found()}")
+                raise self.error(f"expected ':' after {key!r}, found {self.words()}")
             self.advance()
             values[key] = self.value()
-            if self.token == ",":
-                self.advance()
-            elif self.token != "}":
-                raise self.unclosed("{", start)
-        self.advance()
         return values
-
-    def unclosed(self, opened: str, start: int) -> ChainError:
-        if self.kind:
-            return self.error(f"expected ',' or {_CLOSE[opened]!r}, found {self.found()}")
-        return pointed(f"{opened!r} is not closed", self.text, start)

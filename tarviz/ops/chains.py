@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise, starmap
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 import numpy as np
@@ -17,7 +18,7 @@ from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import PLACES, Feature, Record, Schema, rich_form, to_bytes
 from tarviz.ops.base import Draw, FieldOp, Op, feature_of, unpack
-from tarviz.ops.chain_text import Call, parse_calls, pointed
+from tarviz.ops.chain_text import Call, error_at, parse_calls
 from tarviz.ops.random_draws import draws
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ class Chain(Sequence[Op]):
     """
 
     ops: tuple[Op, ...]
+    draws: int = field(init=False, repr=False, compare=False)
+    """How many random numbers the chain needs for one record."""
+    draw_slices: tuple[slice, ...] = field(init=False, repr=False, compare=False)
+    """Which columns of `ops.draws` belong to each op; an empty slice where an op draws nothing."""
     _joints: Mapping[int, JointPlace] | None = field(init=False, repr=False, compare=False)
 
     def __init__(self, *ops: Op) -> None:
@@ -46,7 +51,10 @@ class Chain(Sequence[Op]):
         for op in ops:
             for step in op.steps:
                 joined.append(step.after(joined))
+        ends = list(accumulate((op.draws for op in joined), initial=0))
         object.__setattr__(self, "ops", tuple(joined))
+        object.__setattr__(self, "draws", ends[-1])
+        object.__setattr__(self, "draw_slices", tuple(starmap(slice, pairwise(ends))))
         object.__setattr__(self, "_joints", None)
 
     @classmethod
@@ -82,20 +90,6 @@ class Chain(Sequence[Op]):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return rich_form(self)
 
-    @property
-    def draws(self) -> int:
-        """How many random numbers the chain needs for one record."""
-        return sum(op.draws for op in self.ops)
-
-    @property
-    def draw_slices(self) -> tuple[slice, ...]:
-        """Which columns of `ops.draws` belong to each op; an empty slice where an op draws nothing."""
-        slices, at = [], 0
-        for op in self.ops:
-            slices.append(slice(at, at + op.draws))
-            at += op.draws
-        return tuple(slices)
-
     def needs(self, wanted: Iterable[str] | None = None) -> frozenset[str] | None:
         """The fields that must be read for `wanted` to be there after the chain. None means all."""
         needed = None if wanted is None else frozenset(wanted)
@@ -116,7 +110,7 @@ class Chain(Sequence[Op]):
                 if probe is None:
                     raise SchemaError(f"{op} does not say what it returns.", hint="Give it output_types, or a record to try it on.")
                 before = self[:number].run(probe())
-                guess = _observed(op, before, self[number : number + 1].run(before), schema)
+                guess = _observe(op, before, self[number : number + 1].run(before), schema)
             schema = guess
         return schema
 
@@ -134,22 +128,20 @@ class Chain(Sequence[Op]):
         What an op raises reaches the caller as `TarvizError` with op, shard and key filled in.
         """
         result = unpack(record) if isinstance(record, Record) else dict(record)
-        at = 0
         if drawn is None and self.draws:
-            drawn = _drawn(self, result, 0, 0)
-        joints, after = self._joined(), 0  # the ops before `after` are done
-        for number, op in enumerate(self.ops):
-            draw, at = _take(op, drawn, at)
+            drawn = _draw(self, result, 0, 0)
+        joints, after = self._find_joints(), 0  # the ops before `after` are done
+        for number, (op, piece) in enumerate(zip(self.ops, self.draw_slices, strict=True)):
             if number < after:
                 continue
             if joined := joints.get(number):
-                ahead = None if drawn is None else drawn[at:]
+                ahead = None if drawn is None else drawn[piece.start :]
                 if (made := joined.joint.run(result, ahead, room if room and joined.last else {})) is not None:
                     result, after = made, number + joined.joint.ops
                     if done is not None:
                         done(number, after)
                     continue
-            result = run_step(op, result, draw)
+            result = run_step(op, result, _part(drawn, piece))
             if done is not None:
                 done(number, number + 1)
         return result
@@ -157,9 +149,9 @@ class Chain(Sequence[Op]):
     @property
     def in_place(self) -> frozenset[str]:
         """The fields whose values `run` can write into `room`."""
-        return frozenset().union(*(joined.names for joined in self._joined().values() if joined.last))
+        return frozenset().union(*(joined.names for joined in self._find_joints().values() if joined.last))
 
-    def _joined(self) -> Mapping[int, JointPlace]:
+    def _find_joints(self) -> Mapping[int, JointPlace]:
         """Where ops are done together; found when the chain runs first, since the ops' libraries are loaded for it."""
         if self._joints is None:
             from tarviz.ops.joints import joints
@@ -173,10 +165,9 @@ class Chain(Sequence[Op]):
         An op that fails yields a step with its error, and is the last.
         """
         current = unpack(record) if isinstance(record, Record) else dict(record)
-        drawn = _drawn(self, current, seed, epoch)
-        at = 0
-        for op in self.ops:
-            draw, at = _take(op, drawn, at)
+        drawn = _draw(self, current, seed, epoch)
+        for op, piece in zip(self.ops, self.draw_slices, strict=True):
+            draw = _part(drawn, piece)
             words = op.describe_draw(draw) if draw is not None else ""
             begin = time.perf_counter()
             try:
@@ -258,7 +249,7 @@ def _op(call: Call, text: str) -> Op:
     try:
         inspect.signature(kind).bind(*args, **keywords)
     except TypeError as error:
-        raise pointed(f"{call.name}: {error}", text, call.at, hint=f"It is {_usage(call.name, kind)}.") from None
+        raise error_at(f"{call.name}: {error}", text, call.at, hint=f"It is {_usage(call.name, kind)}.") from None
     try:
         return kind(*args, **keywords)
     except ChainError as error:
@@ -269,7 +260,7 @@ def _unknown(call: Call, text: str, names: tuple[str, ...]) -> ChainError:
     lowered = plugin_of(call.name) or call.name.lower()
     close = [lowered] if lowered in names else difflib.get_close_matches(lowered, names, 1, cutoff=0.5)
     meant = f"Did you mean {close[0]}? " if close else ""
-    return pointed(f"there is no op named {call.name!r}", text, call.at, hint=f"{meant}The ops are {', '.join(names)}.")
+    return error_at(f"there is no op named {call.name!r}", text, call.at, hint=f"{meant}The ops are {', '.join(names)}.")
 
 
 def _usage(name: str, kind: type[Op]) -> str:
@@ -281,22 +272,20 @@ def _usage(name: str, kind: type[Op]) -> str:
     return f"{name}({', '.join(parts)})"
 
 
-def _take(op: Op, drawn: NDArray[np.float64] | None, at: int) -> tuple[Draw | None, int]:
-    count = op.draws
-    if not count or drawn is None:
-        return None, at
-    return drawn[at : at + count], at + count
+def _part(drawn: NDArray[np.float64] | None, piece: slice) -> Draw | None:
+    """The numbers of one op; None where it draws none."""
+    return None if drawn is None or piece.start == piece.stop else drawn[piece]
 
 
-def _drawn(chain: Chain, record: Mapping[str, Any], seed: int, epoch: int) -> NDArray[np.float64]:
+def _draw(chain: Chain, record: Mapping[str, Any], seed: int, epoch: int) -> NDArray[np.float64]:
     return np.asarray(draws(chain, [to_bytes(str(record.get("__key__", "")))], seed, epoch)[0])
 
 
-def _observed(op: Op, before: dict[str, Any], after: dict[str, Any], schema: Schema) -> Schema:
+def _observe(op: Op, before: dict[str, Any], after: dict[str, Any], schema: Schema) -> Schema:
     """The schema of `after`: fields the op left alone keep what is known of them."""
     return Schema(
         {
-            name: schema[name] if name in schema and before.get(name, _ABSENT) is value else op.generalized(feature_of(value))
+            name: schema[name] if name in schema and before.get(name, _ABSENT) is value else op.generalize(feature_of(value))
             for name, value in after.items()
             if name not in PLACES
         }

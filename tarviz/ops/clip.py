@@ -23,13 +23,10 @@ class Clip(SoundOp):
     seconds: float = 1.0
 
     name: ClassVar[str] = "clip"
+    draws = 1
 
     def check(self) -> None:
         self.check_number("seconds")
-
-    @property
-    def draws(self) -> int:
-        return 1
 
     def sound(self, samples: NDArray[Any], rate: int, draw: Draw | None = None) -> NDArray[Any]:
         count = max(1, round(self.seconds * rate))

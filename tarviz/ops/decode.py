@@ -197,7 +197,7 @@ class Decode(FieldOp):
             case _:
                 return Feature("object")
 
-    def generalized(self, seen: Feature) -> Feature:
+    def generalize(self, seen: Feature) -> Feature:
         return Feature(seen.dtype, (None,) * len(seen.shape)) if self.kind in ("picture", "structured") else seen
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:

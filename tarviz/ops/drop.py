@@ -15,7 +15,7 @@ class Drop(PatternOp):
 
     name: ClassVar[str] = "drop"
 
-    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def move(self, fields: dict[str, Any]) -> dict[str, Any]:
         return {name: value for name, value in fields.items() if name in PLACES or not self.fits(name)}
 
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:

@@ -83,16 +83,16 @@ class Encode(FieldOp):
         try:
             picture.save(stream, form, **({"quality": self.quality} if form in ("JPEG", "WEBP") else {}))
         except (OSError, ValueError) as error:  # no pixels, or more on a side than the format has
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         return stream.getvalue()
 
     def _json(self, value: Any) -> bytes:
         try:
             return json.dumps(value, default=_plain, ensure_ascii=False).encode()
         except (TypeError, ValueError, RuntimeError) as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
 
-    def _refused(self, why: object) -> SchemaError:
+    def _refusal(self, why: object) -> SchemaError:
         return unfit(self, f"cannot write this: {str(why).rstrip('.')}.")
 
     def _whole(self, value: Any) -> int:
@@ -106,7 +106,7 @@ class Encode(FieldOp):
         try:
             return value.encode()
         except UnicodeEncodeError as error:
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
 
     def _array(self, value: Any) -> bytes:
         stream = io.BytesIO()
@@ -118,7 +118,7 @@ class Encode(FieldOp):
                 raise ValueError(f"it has no {array.dtype}; make it float32")
             np.lib.format.write_array(stream, array, allow_pickle=False)
         except ValueError as error:  # objects, lists of unequal length
-            raise self._refused(error) from error
+            raise self._refusal(error) from error
         return stream.getvalue()
 
     def _check_picture(self, feature: Feature) -> None:

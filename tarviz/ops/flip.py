@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from tarviz.model.errors import ChainError
 from tarviz.ops.base import Draw
 from tarviz.ops.values.geometric import GeometricOp
-from tarviz.ops.values.geometry import Geometry, Mirrored, Size, Still
+from tarviz.ops.values.geometry import Geometry, Mirrored, Size, Turned
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,18 +23,15 @@ class Flip(GeometricOp):
     p: float = 0.5
 
     name: ClassVar[str] = "flip"
+    draws = 1
 
     def check(self) -> None:
         if self.direction not in ("horizontal", "vertical"):
             raise ChainError(f"{self.name} expects the direction horizontal or vertical, got {self.direction!r}.")
         self.check_number("p", 0, 1)
 
-    @property
-    def draws(self) -> int:
-        return 1
-
     def geometry(self, size: Size, draw: Draw | None = None) -> Geometry:
-        return Still(size) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
+        return Turned(size, 0) if draw is not None and draw[0] >= self.p else Mirrored(size, self.direction)
 
     def apply_tf(self, value: Any, draw: Any = None) -> Any:
         import tensorflow as tf

@@ -18,7 +18,7 @@ class Keep(PatternOp):
 
     name: ClassVar[str] = "keep"
 
-    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def move(self, fields: dict[str, Any]) -> dict[str, Any]:
         for ext in self.exts:
             if not _is_pattern(ext) and ext not in fields:
                 raise missing(self, ext, fields)

@@ -20,13 +20,10 @@ class RandomClip(FieldOp):
     frames: int
 
     name: ClassVar[str] = "random_clip"
+    draws = 1
 
     def check(self) -> None:
         self.check_number("frames", 1, whole=True)
-
-    @property
-    def draws(self) -> int:
-        return 1
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
         film = image_of(self, value, FILM)

@@ -18,10 +18,7 @@ class RandomCrop(CropOp):
     """
 
     name: ClassVar[str] = "random_crop"
-
-    @property
-    def draws(self) -> int:
-        return 2
+    draws = 2
 
     def begin(self, spare: Any, share: Any) -> Any:
         return (0.5 if share is None else share) * (spare + 1)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz.formats.header_scan import matrix, wide
+
 if TYPE_CHECKING:
     from tarviz.ops.chains import Chain
 
@@ -43,16 +45,12 @@ def _mix_keys(keys: Sequence[bytes], start: NDArray[np.uint64]) -> NDArray[np.ui
     lengths = np.fromiter(map(len, keys), np.int64, len(keys))
     if int(lengths.max()) > _LONG:  # the table below is as wide as the longest key: keep a hostile one out
         keys = [hashlib.blake2b(key, digest_size=32).hexdigest().encode() if len(key) > _LONG else key for key in keys]
-    table = np.array(keys, dtype=np.bytes_)
-    width = -(-table.itemsize // 8)
-    words = np.zeros((len(keys), width * 8), np.uint8)
-    words[:, : table.itemsize] = table.view(np.uint8).reshape(len(keys), -1)
-    columns = words.view("<u8").astype(np.uint64)
-    used = np.minimum((lengths + 7) // 8, width)
+    columns = wide(matrix(np.array(keys, np.bytes_))).T
+    used = np.minimum((lengths + 7) // 8, len(columns))
     state = _mix(start + lengths.astype(np.uint64))
-    for column in range(width):
-        mixed = _mix((state ^ columns[:, column]) + np.uint64(_GOLDEN))
-        state = np.where(column < used, mixed, state)
+    for number, column in enumerate(columns):
+        mixed = _mix((state ^ column) + np.uint64(_GOLDEN))
+        state = np.where(number < used, mixed, state)
     return state
 
 

@@ -42,7 +42,7 @@ class Rename(NamesOp):
             return [], moves | keyword
         return [moves], keyword
 
-    def moved(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def move(self, fields: dict[str, Any]) -> dict[str, Any]:
         for new, sources in self.moves:
             there = [old for old in sources if old in fields]
             if not there:

@@ -60,13 +60,13 @@ class BatchMemory:
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
         """An array of any contents, aligned to 64 bytes."""
         length = math.prod(shape) * np.dtype(dtype).itemsize
-        raw = np.empty(length + ALIGNED, np.uint8) if length < LEAST else self._taken(length + ALIGNED)
+        raw = np.empty(length + ALIGNED, np.uint8) if length < LEAST else self._take(length + ALIGNED)
         memory = aligned(raw, length)
         if length >= LEAST:
             weakref.finalize(memory, _give, weakref.ref(self), raw).atexit = False  # at exit a thread may still read what nobody gave back
         return memory.view(dtype).reshape(shape)
 
-    def _taken(self, size: int) -> NDArray[np.uint8]:
+    def _take(self, size: int) -> NDArray[np.uint8]:
         for _ in range(len(self._spare)):
             try:
                 raw = self._spare.popleft()
@@ -96,7 +96,7 @@ class Offers:
     """Memory for the values of some records in a row, by field (`Chain.run`), and whom to tell what a record became that had none."""
 
     rooms: list[Room]
-    saw: Callable[[Mapping[str, Any]], None]
+    note: Callable[[Mapping[str, Any]], None]
 
 
 class BatchRows:
@@ -113,7 +113,7 @@ class BatchRows:
         self._next = 0  # the record that is offered room next
         self._columns: deque[dict[str, tuple[NDArray[Any], list[NDArray[Any]]]]] = deque()  # with their rows, of batches to be made
 
-    def _saw(self, record: Mapping[str, Any]) -> None:
+    def _note(self, record: Mapping[str, Any]) -> None:
         """Any thread may say what a record became."""
         if not self._seen:
             found = {name: record[name] for name in self._fields & record.keys() if isinstance(record[name], np.ndarray)}
@@ -131,7 +131,7 @@ class BatchRows:
                 self._columns.append({name: (column, list(column)) for name, column in columns.items()})
             rooms.append({name: rows[row] for name, (_, rows) in self._columns[-1].items()})
             self._next += 1
-        return Offers(rooms, self._saw)
+        return Offers(rooms, self._note)
 
     def leave_out(self) -> None:
         """A record has no value: those behind it move up, and are offered no room any more."""

@@ -16,8 +16,8 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.batch_memory import LEAST, BatchMemory, BatchRows
-from tarviz.runners.elsewhere import elsewhere, owned
-from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, chosen, state_of
+from tarviz.runners.elsewhere import elsewhere, own_arrays
+from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, resume, state_of
 from tarviz.runners.shares import ShareReader, world_of
 from tarviz.runners.stage_timer import StageTimer
 from tarviz.runners.walk import Walk
@@ -80,7 +80,7 @@ class Eager(Walk, Iterable[Any]):
         self._loaded = Resumed(epoch)
         self._now: tuple[ReaderPlan, int, Trail] | None = None
 
-    def timed(self, timer: StageTimer) -> Self:
+    def measure(self, timer: StageTimer) -> Self:
         """The same, its stages measured."""
         self.timer = timer
         return self
@@ -139,11 +139,11 @@ class Eager(Walk, Iterable[Any]):
         while batch := list(itertools.islice(values, size)):
             if len(batch) == size or not self.drop_remainder:
                 begin = 0.0 if self.timer is None else self.timer.clock()
-                made = collate(batch, functools.partial(_stacked, self._memory, None if rows is None else rows.begin()))
+                made = collate(batch, functools.partial(_stack, self._memory, None if rows is None else rows.begin()))
                 if self.timer is not None:
-                    self.timer.batched(begin, len(batch))
+                    self.timer.note_batch(begin, len(batch))
                 del batch  # it holds memory of the one before
-                yield made if self.elsewhere is None else owned(made)  # what no batch is made of may be a view
+                yield made if self.elsewhere is None else own_arrays(made)  # what no batch is made of may be a view
                 del made
 
     def state_dict(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class Eager(Walk, Iterable[Any]):
         It may have been saved with other numbers of workers and ranks, by this runner or that of torch: a list of the states of all
         ranks, where their number was another. `ChangedError` when a shard it stands in was replaced.
         """
-        loaded = chosen(self._plan(), state)
+        loaded = resume(self._plan(), state)
         self.set_epoch(None)
         self.epoch, self._loaded = loaded.epoch, loaded
 
@@ -167,7 +167,7 @@ class Eager(Walk, Iterable[Any]):
 run = Eager
 
 
-def _stacked(memory: BatchMemory, whole: Callable[[list[Any]], NDArray[Any] | None] | None, values: list[Any]) -> NDArray[Any]:
+def _stack(memory: BatchMemory, whole: Callable[[list[Any]], NDArray[Any] | None] | None, values: list[Any]) -> NDArray[Any]:
     """Arrays of one shape as one: the array whose rows they are already, else in memory that is used again."""
     if whole is not None and (made := whole(values)) is not None:
         return made

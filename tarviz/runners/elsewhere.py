@@ -24,7 +24,7 @@ from tarviz.read.indexed import usable_index
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_numbers
 from tarviz.runners.plans import Trail
-from tarviz.runners.shares import Piece, trusted
+from tarviz.runners.shares import Piece, trusted_index
 from tarviz.stores import Stat
 
 Worked: TypeAlias = "Callable[[Pipeline, Piece, int, ReadReport, bool], Generator[list[MadeRow], None, None]]"
@@ -74,7 +74,7 @@ class _PassJob:
     def __call__(self, task: _Task) -> Iterator[PiecePart]:
         report = ReadReport()
         if task.piece.start:
-            trusted(task.piece.url, self.pipeline.options)  # an index, kept on that machine: a part of a shard is found by it
+            trusted_index(task.piece.url, self.pipeline.options)  # an index, kept on that machine: a part of a shard is found by it
         with closing(self.work(self.pipeline, task.piece, task.epoch, report, self.stops)) as found:
             for rows in found:
                 if not task.last:
@@ -98,7 +98,7 @@ class Elsewhere:
     """What is made here of a value: `fit(places, value)`; a `TarvizError` of it is the record's."""
 
     @contextmanager
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
+    def start(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The engine at work for this pipeline."""
         plan = engines.EnginePlan(self.count, address=self.address)
         with engines.stream(self.engine, _PassJob(pipeline, stops, work), plan) as streams:
@@ -137,11 +137,11 @@ def elsewhere(
         raise UsageError("a tf.data service feeds Pipeline.tf() alone.", hint="engine='ray' feeds every runner.")
     whole_numbers(num_workers=count)
     engines.check_streams(engine, address)
-    sendable(pipeline, send_functions=send_functions)
+    check_sendable(pipeline, send_functions=send_functions)
     return Elsewhere(engine, address, count or None, ordered)
 
 
-def sendable(pipeline: Pipeline, *, send_functions: bool) -> None:
+def check_sendable(pipeline: Pipeline, *, send_functions: bool) -> None:
     """`UsageError` where a pipeline cannot be run elsewhere; `send_functions` lets functions go."""
     if (error := obstacle(pipeline)) is not None and not (send_functions and isinstance(error, _FunctionError)):
         raise error
@@ -180,11 +180,11 @@ class PassWorkers:
         """(piece, row) of each record of pieces in a row, from piece `number` on."""
         with closing(self._streams.run(self._tasks(pieces, epoch, number), ordered=self._place.ordered)) as parts:
             for part in parts:
-                self._met(part, report)
+                self._note(part, report)
                 if trail is not None:
                     trail.open(part.at, part.opened)
                 for row in part.rows:
-                    yield part.at, self._fitted(pieces[part.at], row)
+                    yield part.at, self._fit(pieces[part.at], row)
 
     def _tasks(self, pieces: list[Piece], epoch: int, number: int) -> Iterator[_Task]:
         few = len(pieces) < 4 * (self._place.count or _RECORDS[0])
@@ -205,11 +205,11 @@ class PassWorkers:
         if piece.of > 1 or not stores.is_local(piece.url):
             return None
         if few or (stores.of(piece.url).stat(piece.url).size or 0) > _BIG:
-            trusted(piece.url, options)
+            trusted_index(piece.url, options)
         found = usable_index(piece.url, options)
         return None if found is None else piece.length(len(found[0]))
 
-    def _met(self, part: PiecePart, report: ReadReport) -> None:
+    def _note(self, part: PiecePart, report: ReadReport) -> None:
         told = report.counts()
         report.merge(part.report)
         report.opened = part.opened
@@ -221,10 +221,10 @@ class PassWorkers:
             each = max(sum(weight(row.value) for row in part.rows) // len(part.rows), 1)
             self._size = min(max(_TASK // each, _RECORDS[0]), _RECORDS[2])
 
-    def _fitted(self, piece: Piece, row: MadeRow) -> MadeRow:
+    def _fit(self, piece: Piece, row: MadeRow) -> MadeRow:
         fit = self._place.fit
         if self._place.keeps:
-            row = replace(row, value=owned(row.value))
+            row = replace(row, value=own_arrays(row.value))
         if fit is None or isinstance(row.value, TarvizError):
             return row
         try:
@@ -233,18 +233,18 @@ class PassWorkers:
             return MadeRow(row.key, row.behind, error)
 
 
-def owned(value: Any) -> Any:
+def own_arrays(value: Any) -> Any:
     """The value with arrays that may be written to: copies of those that may not.
 
-    >>> owned({"x": np.frombuffer(b"ab", np.uint8)})["x"].flags.writeable
+    >>> own_arrays({"x": np.frombuffer(b"ab", np.uint8)})["x"].flags.writeable
     True
     """
     if isinstance(value, np.ndarray):
         return value if value.flags.writeable else value.copy()
     if type(value) is dict:
-        return {name: owned(part) for name, part in value.items()}
+        return {name: own_arrays(part) for name, part in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(map(owned, value))
+        return type(value)(map(own_arrays, value))
     return value
 
 

@@ -109,7 +109,7 @@ class IndexedValues(Sequence[Any]):
             mine = places if rows is None else rows[places].tolist()
             records = pick(self._urls[shard], self._indexes[shard], mine, self.pipeline.options, report)
             for place, record in zip(places, records, strict=True):
-                (value,) = walk.worked([(unpack(record, self.pipeline.needs), record)], self.epoch)
+                (value,) = walk.work_on([(unpack(record, self.pipeline.needs), record)], self.epoch)
                 if isinstance(value, TarvizError):
                     raise value
                 found[self._starts[shard] + place] = value

@@ -20,8 +20,8 @@ from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.mixes import Course, Mix
-from tarviz.runners.shares import SEED, Piece, ShareReader, by_source, check_any, counted, cut, lengths, pieces, quick, shards
-from tarviz.runners.shuffle_buffer import Begun, replayed, shuffled
+from tarviz.runners.shares import SEED, Piece, ShareReader, by_source, check_any, count_records, cut, lengths, pieces, quick, shards
+from tarviz.runners.shuffle_buffer import Begun, replay, shuffled
 from tarviz.stores import Stat
 
 State: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -133,7 +133,7 @@ class Reentry(NamedTuple):
     after: int
     random: np.random.Generator | None
 
-    def begun(self, items: Iterable[T]) -> Begun[T]:
+    def fill(self, items: Iterable[T]) -> Begun[T]:
         """The buffer, filled with what was read of the pieces."""
         found = dict(zip(self.numbers, items, strict=True))
         return [found[number] for number in self.held], self.random
@@ -141,7 +141,7 @@ class Reentry(NamedTuple):
 
 def reentry(whole: Sequence[Piece], counts: Sequence[int], size: int, seed: list[int], taken: int, order: Order = None) -> Reentry:
     """How a pass over pieces of so many records goes on behind `taken` of them; in another `order` than their own, by these numbers."""
-    held, after, random = replayed(sum(counts) if order is None else len(order), size, seed, taken)
+    held, after, random = replay(sum(counts) if order is None else len(order), size, seed, taken)
     if order is not None:
         held = order[held].tolist()
     found, numbers, left = [], list[int](), sorted(held)
@@ -180,7 +180,7 @@ def behind(whole: Sequence[Piece], number: int, record: int) -> list[Piece]:
     return [piece.behind(record) if at == number and record else piece for at, piece in enumerate(whole) if at >= number]
 
 
-def located(found: Sequence[Piece], counts: Sequence[int], place: int) -> tuple[int, int]:
+def locate(found: Sequence[Piece], counts: Sequence[int], place: int) -> tuple[int, int]:
     """(piece, record of its shard) of record `place` of pieces in a row; (number of pieces, 0) after the last."""
     for at, (piece, count) in enumerate(zip(found, counts, strict=True)):
         if place < count:
@@ -220,7 +220,7 @@ class ReaderPlan:
             found = self._share(self.reader, epoch)
         else:
             left = [piece for state in self.rest for piece in remaining(self.pipeline, state, turn)]
-            found = [piece for part in by_source(sorted(left, key=_source)) for piece in self._shared(part)]
+            found = [piece for part in by_source(sorted(left, key=_source)) for piece in self._share_rest(part)]
         if self.shuffle > 1:
             order = np.random.default_rng([self.pipeline.seed & SEED, epoch, 0x5EED]).permutation(len(found))
             found = sorted((found[at] for at in order.tolist()), key=_source)
@@ -246,9 +246,9 @@ class ReaderPlan:
         after = 0 if counts is None else taken
         if counts is not None and self.shuffle > 1:
             back = reentry(whole, counts, self.shuffle, seed, taken, mixed.order)
-            begun, after = back.begun(pick(back.pieces)), back.after
+            begun, after = back.fill(pick(back.pieces)), back.after
         if counts is not None:
-            versions.update((at, version(stores.of(whole[at].url).stat(whole[at].url))) for at in mixed.opened(after))
+            versions.update((at, version(stores.of(whole[at].url).stat(whole[at].url))) for at in mixed.pieces_read(after))
         with closing(mixed.records(read, after)) as items:
             order = shuffled(items, self.shuffle, seed, begun) if self.shuffle > 1 else items
             yield from itertools.islice(order, taken if counts is None else 0, None)
@@ -285,7 +285,7 @@ class ReaderPlan:
         order = Mixed.of(self, 0, epoch, own, counts).order
         return sum(counts) if order is None else len(order)
 
-    def _shared(self, left: list[Piece]) -> list[Piece]:
+    def _share_rest(self, left: list[Piece]) -> list[Piece]:
         """This reader's part of what was left: of all ranks where their number is another now, else of its own rank."""
         reader = self.reader
         rank, world = (reader.rank, reader.world) if self.rest[0]["world"] != reader.world else (0, 1)
@@ -347,7 +347,7 @@ class Mixed:
         many = len(self.ends)
         return list(zip(*(np.bincount(part, minlength=many).tolist() for part in (sources[:taken], sources)), strict=True))
 
-    def left(self, taken: int) -> list[Piece]:
+    def rest_behind(self, taken: int) -> list[Piece]:
         """What comes behind `taken` records, as pieces; `counts` are known."""
         assert self.counts is not None
         found: list[Piece] = []
@@ -356,12 +356,12 @@ class Mixed:
             found += cut([*self.whole[low:high]] * rounds, [*self.counts[low:high]] * rounds, first, end)
         return found
 
-    def opened(self, taken: int) -> list[int]:
+    def pieces_read(self, taken: int) -> list[int]:
         """The pieces that were read for the first `taken` records; `counts` are known."""
         assert self.counts is not None
         found: list[int] = []
         for (low, high, count), (first, _) in zip(self._parts(self.counts), self._behind(taken, self.counts), strict=True):
-            found += range(low, high if first >= count else low + located(self.whole[low:high], self.counts[low:high], first)[0] + 1)
+            found += range(low, high if first >= count else low + locate(self.whole[low:high], self.counts[low:high], first)[0] + 1)
         return found
 
     def records(self, read: Callable[[int, int, int], Generator[T, None, None]], taken: int) -> Generator[T, None, None]:
@@ -369,14 +369,14 @@ class Mixed:
         counts = self.counts or [0] * len(self.whole)
         parts = self._parts(counts)
 
-        def opened(source: int, skip: int) -> Generator[T, None, None]:
+        def open_source(source: int, skip: int) -> Generator[T, None, None]:
             low, high, _ = parts[source]
-            number, record = located(self.whole[low:high], counts[low:high], skip) if skip else (0, 0)
+            number, record = locate(self.whole[low:high], counts[low:high], skip) if skip else (0, 0)
             return read(low + number, record, high)
 
         if self.mix is None:
-            return opened(0, taken)
-        return self.mix.records(opened, self.seed, [count for _, _, count in parts] if taken else (), taken)
+            return open_source(0, taken)
+        return self.mix.records(open_source, self.seed, [count for _, _, count in parts] if taken else (), taken)
 
 
 def _latest(state: Mapping[str, Any]) -> int:
@@ -402,7 +402,7 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
         whole = plan.pieces(turn, state["epoch"] + turn)
         begun = place.turn == turn and any(place[1:])
         if plan.drawn and (begun or pipeline.mix is not None):
-            found += _left_of_drawn(plan, whole, turn, state["epoch"] + turn, place.record if begun else 0)
+            found += _rest_of_drawn(plan, whole, turn, state["epoch"] + turn, place.record if begun else 0)
         elif not begun:
             found += whole
         else:
@@ -410,8 +410,8 @@ def remaining(pipeline: Pipeline, state: Mapping[str, Any], turn: int) -> list[P
     return found
 
 
-def _left_of_drawn(plan: ReaderPlan, whole: list[Piece], turn: int, epoch: int, taken: int) -> list[Piece]:
-    numbered = [counted(piece, plan.pipeline.options) for piece in whole]
+def _rest_of_drawn(plan: ReaderPlan, whole: list[Piece], turn: int, epoch: int, taken: int) -> list[Piece]:
+    numbered = [count_records(piece, plan.pipeline.options) for piece in whole]
     told = [each for each in numbered if each is not None]
     if len(told) < len(whole):
         raise UsageError(
@@ -423,7 +423,7 @@ def _left_of_drawn(plan: ReaderPlan, whole: list[Piece], turn: int, epoch: int, 
     if plan.shuffle > 1 and taken:
         back = reentry(whole, counts, plan.shuffle, buffer_seed(plan.pipeline.seed, epoch, plan.reader), taken, mixed.order)
         found, taken = back.pieces, back.after
-    return found + mixed.left(taken)
+    return found + mixed.rest_behind(taken)
 
 
 def check(plan: ReaderPlan, state: Mapping[str, Any]) -> None:
@@ -489,7 +489,7 @@ class Resumed:
     turn: int = 0
 
 
-def chosen(plan: ReaderPlan, given: State) -> Resumed:
+def resume(plan: ReaderPlan, given: State) -> Resumed:
     """What the readers of a rank go on with by the state, or the states, given.
 
     With as many ranks and workers as when it was saved, each goes on where it stood. Else what was left is shared out anew: that of

@@ -21,7 +21,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadReport
-from tarviz.runners.elsewhere import MadeRow, sendable
+from tarviz.runners.elsewhere import MadeRow, check_sendable
 from tarviz.runners.shares import Piece, shards, tasks
 from tarviz.runners.walk import work
 from tarviz.selection import SelectAll
@@ -73,7 +73,7 @@ def run(
     concurrency: int | None = None,
 ) -> Any:
     """The pipeline as a `ray.data.Dataset`; see `read_ray`."""
-    sendable(pipeline, send_functions=send_functions)
+    check_sendable(pipeline, send_functions=send_functions)
     if not isinstance(pipeline.select, SelectAll):
         raise UsageError("rows of Ray Data have names: a selection has no place there.", hint="keep(…) in the chain leaves fields out.")
     try:
@@ -134,7 +134,7 @@ class _Read:
     def __call__(self) -> Iterator[pa.Table]:
         settle(self.settings)
         report = ReadReport()
-        yield from _together(table for piece in self.pieces for table in self._tables(piece, report))
+        yield from _gather(table for piece in self.pieces for table in self._tables(piece, report))
         report.tell_skipped()
 
     def _tables(self, piece: Piece, report: ReadReport) -> Iterator[pa.Table]:
@@ -150,7 +150,7 @@ class _Read:
                     yield _table(values)
 
 
-def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _gather(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The same rows in few tables of many chunks; nothing is copied. What a later table lacks, or has beside, is null in the others."""
 
     held: list[pa.Table] = []
@@ -159,13 +159,13 @@ def _together(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
         held.append(table)
         size += table.nbytes
         if size >= _TABLE:
-            yield from _joined(held)
+            yield from _join(held)
             held, size = [], 0
     if held:
-        yield from _joined(held)
+        yield from _join(held)
 
 
-def _joined(tables: list[pa.Table]) -> list[pa.Table]:
+def _join(tables: list[pa.Table]) -> list[pa.Table]:
     """Tables as one; as they are where Arrow has no type for both: arrays of one shape here, of several there."""
     import pyarrow as pa
 
@@ -190,10 +190,10 @@ def _table(values: list[Mapping[str, Any]]) -> pa.Table:
     import pyarrow as pa
 
     names = dict.fromkeys(name for value in values for name in value)
-    return pa.table({name: _held(name, values) for name in names})
+    return pa.table({name: _as_arrow(name, values) for name in names})
 
 
-def _held(name: str, records: list[Mapping[str, Any]]) -> Any:
+def _as_arrow(name: str, records: list[Mapping[str, Any]]) -> Any:
     """A field of records as Arrow holds it with nothing lost: text, bytes and numbers of one type as its own, arrays of one dtype and
     rank as Ray's tensors, all else (trees, tables, lists: a struct of Arrow would fill in names and turn 1 into 1.0) as Python objects."""
     import pyarrow as pa

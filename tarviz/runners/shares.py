@@ -60,13 +60,13 @@ class Piece:
         if self.only is not None:
             return len(self.only)
         if self.chosen is not None:
-            return len(self._chosen(self.chosen))
+            return len(self._choose(self.chosen))
         if self.of > 1 or (records is None and self.stop is None):
             return None
         stop = self.stop if records is None else records if self.stop is None else min(self.stop, records)
         return max((stop or 0) - self.start, 0)
 
-    def _chosen(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _choose(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         return rows[np.searchsorted(rows, self.start) : None if self.stop is None else np.searchsorted(rows, self.stop)]
 
     def part(self, low: int, high: int | None) -> Piece:
@@ -74,7 +74,7 @@ class Piece:
         if self.only is not None:
             return replace(self, only=self.only[low:high])
         if self.chosen is not None:
-            rows = self._chosen(self.chosen)[low:high]
+            rows = self._choose(self.chosen)[low:high]
             return replace(self, start=int(rows[0]), stop=int(rows[-1]) + 1) if len(rows) else replace(self, stop=self.start)
         stop = self.stop if high is None else self.start + high if self.stop is None else min(self.stop, self.start + high)
         return replace(self, start=self.start + low, stop=stop)
@@ -112,7 +112,7 @@ class Piece:
         """Which record of the shard its record `place` is."""
         if self.only is not None:
             return self.only[place]
-        return self.start + place if self.chosen is None else int(self._chosen(self.chosen)[place])
+        return self.start + place if self.chosen is None else int(self._choose(self.chosen)[place])
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +190,7 @@ def pieces(pipeline: Pipeline, reader: ShareReader, *, even: bool = False, resha
     ranges begin at another record. Of each source of a mix a part, in this way.
     """
     seed = [pipeline.seed & SEED, epoch, _DEAL] if reshare else None
-    return [piece for part in by_source(shards(pipeline)) for piece in _dealt(part, pipeline.options, reader, even, epoch, seed)]
+    return [piece for part in by_source(shards(pipeline)) for piece in _deal(part, pipeline.options, reader, even, epoch, seed)]
 
 
 def by_source(whole: Iterable[Piece]) -> list[list[Piece]]:
@@ -198,18 +198,18 @@ def by_source(whole: Iterable[Piece]) -> list[list[Piece]]:
     return [list(part) for _, part in itertools.groupby(whole, key=lambda piece: piece.source)]
 
 
-def _dealt(whole: list[Piece], options: ReadOptions, reader: ShareReader, even: bool, epoch: int, seed: list[int] | None) -> list[Piece]:
+def _deal(whole: list[Piece], options: ReadOptions, reader: ShareReader, even: bool, epoch: int, seed: list[int] | None) -> list[Piece]:
     begin, place = 0.0, {piece.url: at for at, piece in enumerate(whole)}
     if seed:
         random = np.random.default_rng(seed)
         whole, begin = [whole[at] for at in random.permutation(len(whole)).tolist()], float(random.random())
     if even:
-        found = _even(whole, _counted(whole, options), reader, epoch, begin)
+        found = _even(whole, _count(whole, options), reader, epoch, begin)
     else:
         own = whole
         if reader.world > 1:
             own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
-        found = shared(own, options, reader.worker, reader.workers)
+        found = share_out(own, options, reader.worker, reader.workers)
     return sorted(found, key=lambda piece: (place[piece.url], piece.begin)) if seed else found
 
 
@@ -223,7 +223,7 @@ def shards(pipeline: Pipeline) -> list[Piece]:
     return [replace(piece, chosen=numbers(piece.url, options)) for piece in whole]
 
 
-def shared(own: list[Piece], options: ReadOptions, worker: int, workers: int) -> list[Piece]:
+def share_out(own: list[Piece], options: ReadOptions, worker: int, workers: int) -> list[Piece]:
     """The part of one of several workers."""
     if workers == 1:
         return own
@@ -254,7 +254,7 @@ def lengths(whole: Sequence[Piece], options: ReadOptions, *, build: bool = True)
     for piece in whole:
         count = piece.length(None)
         if count is None and piece.of == 1:
-            index = trusted(piece.url, options, build=build)
+            index = trusted_index(piece.url, options, build=build)
             count = None if index is None else piece.length(len(index))
         if count is None:
             return None
@@ -273,7 +273,7 @@ def tasks(whole: list[Piece], options: ReadOptions, wanted: int, *, build: bool)
     return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
 
 
-def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex | None:
+def trusted_index(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex | None:
     """The index of a plain shard whose records have the same numbers there and where they are read; None without one."""
     if url == "-" or options.where or options.keys:
         return None
@@ -281,7 +281,7 @@ def trusted(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex
     return index if index is not None and not index.packed and _tells(index, options) else None
 
 
-def counted(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
+def count_records(piece: Piece, options: ReadOptions) -> tuple[Piece, int] | None:
     """A piece whose records are numbered, and how many they are, though its shard be read for it once; None where that does not tell."""
     count = piece.length(None)
     if count is None:
@@ -320,7 +320,7 @@ def check_any(pipeline: Pipeline, reader: ShareReader, own: Sequence[Piece]) -> 
         )
 
 
-def _counted(whole: list[Piece], options: ReadOptions) -> list[int]:
+def _count(whole: list[Piece], options: ReadOptions) -> list[int]:
     if options.on_error == "skip":
         raise UsageError('even=True cannot count records that on_error="skip" leaves out.', hint='Use on_error="raise".')
     counts = lengths(whole, options)

@@ -30,13 +30,13 @@ def shuffled(items: Iterator[T], size: int, seed: list[int], begun: Begun[T] | N
         yield buffer[place]
 
 
-def replayed(total: int, size: int, seed: list[int], taken: int) -> tuple[list[int], int, np.random.Generator | None]:
+def replay(total: int, size: int, seed: list[int], taken: int) -> tuple[list[int], int, np.random.Generator | None]:
     """The buffer of `shuffled` over the numbers 0…`total`, of which `taken` came out: what it holds, the number that goes in next,
     and the generator (None where nothing goes in any more: what it holds comes out in order).
 
     >>> list(shuffled(iter(range(6)), 3, [1]))[2:]
     [2, 5, 0, 4]
-    >>> held, after, random = replayed(6, 3, [1], 2)
+    >>> held, after, random = replay(6, 3, [1], 2)
     >>> list(shuffled(iter(range(after, 6)), 3, [1], (held, random)))
     [2, 5, 0, 4]
     """

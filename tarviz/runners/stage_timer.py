@@ -34,7 +34,7 @@ class StageTimer:
         self.worked: dict[str, float] = {}
         self.bytes = self.records = self.taken = 0
 
-    def reading(self, blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
+    def read(self, blocks: Generator[Block, None, None]) -> Generator[Block, None, None]:
         """The blocks, with the time until each divided into waiting for bytes and working on them."""
         with closing(blocks):
             while True:
@@ -48,18 +48,18 @@ class StageTimer:
                 self.bytes += int(block.size.sum())
                 yield block
 
-    def cut(self, begin: float) -> None:
+    def note_cut(self, begin: float) -> None:
         """A record was cut since `begin`."""
         self.main[CUT] += self.clock() - begin
         self.taken += 1
 
-    def batched(self, begin: float, records: int) -> None:
+    def note_batch(self, begin: float, records: int) -> None:
         """A batch was made since `begin`."""
         self.main[BATCH] = self.main.get(BATCH, 0.0) + self.clock() - begin
         self.records += records
 
     def laps(self, chain: Iterable[Op]) -> Laps:
-        """The stop-watch of one thread for some records; `done` hands its times over."""
+        """The stop-watch of one thread for some records; `add` hands its times over."""
         if self._stages is None:
             self._stages = stages(list(chain))
         return Laps(self.clock, self._stages)
@@ -69,7 +69,7 @@ class StageTimer:
         with self._lock:
             return dict(self.worked)
 
-    def done(self, laps: Laps) -> None:
+    def add(self, laps: Laps) -> None:
         """What a thread's stop-watch measured; any thread may say so."""
         with self._lock:
             for name, seconds in laps.busy.items():
@@ -90,7 +90,7 @@ class Laps:
         self.busy[stage] = self.busy.get(stage, 0.0) + now - self._last
         self._last = now
 
-    def did(self, first: int, after: int) -> None:
+    def note_step(self, first: int, after: int) -> None:
         """The ops `first`…`after` of the chain were done, together where they are several."""
         self(self._stages[first] if after == first + 1 else "|".join(self._stages[first:after]))
 

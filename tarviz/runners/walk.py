@@ -22,7 +22,7 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.batch_memory import BatchRows, Offers
 from tarviz.runners.elsewhere import MOST, PART, Elsewhere, MadeRow, RowSource, weight
 from tarviz.runners.plans import Position, ReaderPlan, Trail
-from tarviz.runners.shares import TURN, Piece, trusted
+from tarviz.runners.shares import TURN, Piece, trusted_index
 from tarviz.runners.stage_timer import DRAW, PICK, StageTimer
 
 Item: TypeAlias = tuple[dict[str, Any], Record | None]
@@ -62,7 +62,7 @@ class Walk:
         """
         turn, number, record = trail.place
         stops = self.pipeline.options.on_error == "raise" and self.shuffle <= 1
-        with self.elsewhere.begun(self.pipeline, work, stops=stops) if self.elsewhere else nullcontext() as workers:
+        with self.elsewhere.start(self.pipeline, work, stops=stops) if self.elsewhere else nullcontext() as workers:
             while self.repeat is None or turn < self.repeat:
                 found = [number, record] != [0, 0]
                 trail.versions = {}
@@ -94,18 +94,18 @@ class Walk:
             left = [piece.behind(record) if at == number and record else piece for at, piece in enumerate(pieces[:end])]
             if workers is None:
                 return self.items(left, report, trail, number)
-            return _received(workers.rows(left, epoch, report, trail, number))
+            return _unwrap(workers.rows(left, epoch, report, trail, number))
 
         def pick(held: list[Piece]) -> Generator[Placed, None, None]:
-            return self.items(held, report, Trail()) if workers is None else _received(workers.rows(held, epoch, report))
+            return self.items(held, report, Trail()) if workers is None else _unwrap(workers.rows(held, epoch, report))
 
         if not plan.drawn:
             with closing(read(number, record)) as items:
-                yield from self._valued(items, epoch, report, rows)
+                yield from self._values(items, epoch, report, rows)
             return
         with closing(plan.records(turn, epoch, pieces, record, read, pick, trail.versions)) as order:
             taken = ((0, count, item) for count, (_, _, item) in enumerate(order, record + 1))
-            yield from self._valued(taken, epoch, report, rows)
+            yield from self._values(taken, epoch, report, rows)
 
     def items(self, pieces: list[Piece], report: ReadReport, trail: Trail, number: int = 0) -> Generator[Placed, None, None]:
         """(piece, record to go on with, record) from piece `number` on."""
@@ -116,7 +116,7 @@ class Walk:
                 with closing(self._records(piece, report)) as records:
                     for each in records:
                         trail.open(at, report.opened)
-                        yield at, each.index + 1, (self._unpacked(each), None if self.shuffle > 1 else each)
+                        yield at, each.index + 1, (self._unpack(each), None if self.shuffle > 1 else each)
             except DataError as error:
                 if options.on_error == "raise":
                     raise
@@ -126,26 +126,26 @@ class Walk:
     def _records(self, piece: Piece, report: ReadReport) -> Generator[Record, None, None]:
         options = self.pipeline.options
         if piece.only is not None:
-            yield from pick(piece.url, trusted(piece.url, options), piece.only, options, report)
+            yield from pick(piece.url, trusted_index(piece.url, options), piece.only, options, report)
             return
-        with closing(self._opened(piece, report)) as blocks:
+        with closing(self._open(piece, report)) as blocks:
             for each in itertools.chain.from_iterable(blocks):
                 if piece.of == 1 or each.index // TURN % piece.of == piece.share:
                     yield each
 
-    def _opened(self, piece: Piece, report: ReadReport) -> Generator[Block, None, None]:
+    def _open(self, piece: Piece, report: ReadReport) -> Generator[Block, None, None]:
         blocks = indexed_blocks(piece.url, self.pipeline.options, report, piece.start, piece.stop)
-        return blocks if self.timer is None else self.timer.reading(blocks)
+        return blocks if self.timer is None else self.timer.read(blocks)
 
-    def _unpacked(self, record: Record) -> dict[str, Any]:
+    def _unpack(self, record: Record) -> dict[str, Any]:
         if self.timer is None:
             return unpack(record, self.pipeline.needs, take_bytes)
         begin = self.timer.clock()
         values = unpack(record, self.pipeline.needs, take_bytes)
-        self.timer.cut(begin)
+        self.timer.note_cut(begin)
         return values
 
-    def _valued(
+    def _values(
         self, items: Iterator[Placed], epoch: int, report: ReadReport, rows: BatchRows | None
     ) -> Generator[tuple[int, int, Any], None, None]:
         for chunk, results in self._results(_chunks(items, lambda: self.chunk), epoch, rows):
@@ -162,20 +162,20 @@ class Walk:
     def _results(
         self, chunks: Iterator[list[Placed]], epoch: int, rows: BatchRows | None
     ) -> Generator[tuple[list[Placed], list[Any]], None, None]:
-        def processed(part: tuple[list[Placed], Offers | None]) -> tuple[list[Placed], list[Any]]:
+        def process(part: tuple[list[Placed], Offers | None]) -> tuple[list[Placed], list[Any]]:
             chunk, offers = part
-            return chunk, self.worked([item for _, _, item in chunk], epoch, offers)
+            return chunk, self.work_on([item for _, _, item in chunk], epoch, offers)
 
         offered = ((chunk, None if rows is None else rows.offers(len(chunk))) for chunk in chunks)
         if self.elsewhere:
             yield from ((chunk, [item for _, _, item in chunk]) for chunk in chunks)
         elif self.num_workers:
             with ThreadPoolExecutor(self.num_workers, "tarviz-eager") as pool:
-                yield from in_order(offered, processed, pool, 2 * self.num_workers)
+                yield from in_order(offered, process, pool, 2 * self.num_workers)
         else:
-            yield from map(processed, offered)
+            yield from map(process, offered)
 
-    def worked(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
+    def work_on(self, chunk: list[Item], epoch: int, offers: Offers | None = None) -> list[Any]:
         """Values of records, or the error in place of a value; after an error that is to be raised nothing follows."""
         chain, select = self.pipeline.chain, self.pipeline.select
         laps = None if self.timer is None else self.timer.laps(chain)
@@ -186,29 +186,28 @@ class Walk:
         for number, (record, origin) in enumerate(chunk):
             try:
                 room = None if offers is None else offers.rooms[number]
-                made = chain.run(record, None if drawn is None else drawn[number], room, None if laps is None else laps.did)
+                made = chain.run(record, None if drawn is None else drawn[number], room, None if laps is None else laps.note_step)
                 if offers is not None and not room:
-                    offers.saw(made)
+                    offers.note(made)
                 results.append(select.pick(made))
                 if laps is not None:
                     laps(PICK)
             except TarvizError as error:
-                results.append(placed(error, origin))
+                results.append(place_error(error, origin))
                 if self.stops and self.pipeline.options.on_error == "raise":
                     break
         if laps is not None and self.timer is not None:
-            self.timer.done(laps)
+            self.timer.add(laps)
         return results
 
 
 def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops: bool) -> Generator[list[MadeRow], None, None]:
     """What a worker elsewhere makes of a piece: rows of about `PART` bytes together, the first alone, at last none."""
-    walk, sizes = Walk(pipeline), [1]
-    walk.stops = stops
+    walk, sizes = Walk(pipeline, stops=stops), [1]
     with closing(walk.items([piece], report, Trail())) as items:
         for chunk in _chunks(items, lambda: sizes[0]):
             keys = [record["__key__"] for _, _, (record, _) in chunk]
-            values = walk.worked([item for _, _, item in chunk], epoch)
+            values = walk.work_on([item for _, _, item in chunk], epoch)
             rows = [MadeRow(key, behind, value) for key, (_, behind, _), value in zip(keys, chunk, values, strict=False)]
             yield rows
             if stops and isinstance(rows[-1].value, TarvizError):
@@ -217,13 +216,13 @@ def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops
     yield []
 
 
-def _received(rows: Generator[tuple[int, MadeRow], None, None]) -> Generator[Placed, None, None]:
+def _unwrap(rows: Generator[tuple[int, MadeRow], None, None]) -> Generator[Placed, None, None]:
     with closing(rows):
         for at, row in rows:
             yield at, row.behind, row.value
 
 
-def placed(error: TarvizError, origin: Record | None) -> TarvizError:
+def place_error(error: TarvizError, origin: Record | None) -> TarvizError:
     """The error with member and byte of the field it is about, where these are known."""
     field = str(error.details.get("field"))
     if origin is not None and field not in origin and isinstance(error, SchemaError):

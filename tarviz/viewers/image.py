@@ -141,10 +141,10 @@ def _identify(blob: memoryview) -> Picture:
 
 def _load(picture: Picture, ext: str) -> Picture:
     """The picture with its pixels, upright, its alpha not multiplied into them."""
-    from tarviz.ops.values.pictures import loaded
+    from tarviz.ops.values.pictures import load_pixels
 
     try:
-        upright = loaded(picture, orient=True)
+        upright = load_pixels(picture, orient=True)
         return upright.convert(f"{upright.mode[:-1]}A") if upright.mode in ("La", "RGBa") else upright
     except (OSError, SyntaxError, ValueError, EOFError) as error:
         raise DataError(f".{ext} is damaged: {error}.", code="E_DECODE") from error

@@ -40,7 +40,7 @@ class Hands(InOrder):
         self.under_way.append(number)
         self.begun.append(number)
 
-    def _ended(self) -> Iterator[TaskFile]:
+    def _collect(self) -> Iterator[TaskFile]:
         number = self.under_way.pop(self._choose(len(self.under_way)))
         if self._left[number]:
             self._left[number] -= 1
@@ -130,7 +130,7 @@ class Scripted(InOrder):
         self.begun.append(task)
         self.under_way += 1
 
-    def _ended(self) -> Iterator[TaskFile]:
+    def _collect(self) -> Iterator[TaskFile]:
         for heard in next(self.rounds):
             self.under_way -= 1
             number = heard if heard >= 0 else -1 - heard

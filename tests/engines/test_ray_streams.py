@@ -322,7 +322,7 @@ class TestLostWorkers:
         given = Pipeline(pictures, [Func(fatal)], select=("jpg", "cls"))
         away = Elsewhere("ray", None, 2, ordered)
         found, lost = [], []
-        with away.begun(given, work, stops=True) as workers:
+        with away.start(given, work, stops=True) as workers:
             pieces = ReaderPlan(given, ShareReader()).pieces(0, 0)
             found += [int(row.value[1]) for _, row in workers.rows(pieces, 0, ReadReport())]
             lost.append(workers.lost)

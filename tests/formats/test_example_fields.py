@@ -50,7 +50,7 @@ class TestThereAndBack:
     @case({"cls": ("bytes", [b"7"]), "id": ("int64", [7]), "json": ("bytes", [b"{}"]), "npy": ("int64", [1])}, {"id"})
     def test_features_are_what_they_were(self, features, lists):
         made = example_fields.fields(features, lists, key="k")
-        found = example.features(example_fields.restored({"__key__": "k", **made}))
+        found = example.features(example_fields.restore({"__key__": "k", **made}))
 
         assert features == found
         assert len(features) + 1 == len(made) + (features.get("__key__") == ("bytes", [b"k"]))
@@ -71,11 +71,11 @@ class TestThereAndBack:
         message.features.feature["empty"].int64_list.SetInParent()
         made = example_fields.fields(example.features(message.SerializeToString()))
 
-        assert message == tf.train.Example.FromString(example_fields.restored(made))
+        assert message == tf.train.Example.FromString(example_fields.restore(made))
 
     @pytest.mark.parametrize("data", [b"", b"\n\0"])
     def test_an_example_of_no_bytes_is_none_without_features(self, data):
-        assert data == example_fields.restored(example_fields.fields(example.features(data) if data else None))
+        assert data == example_fields.restore(example_fields.fields(example.features(data) if data else None))
 
 
 class TestFields:
@@ -121,16 +121,16 @@ class TestRestored:
     def test_fields_that_are_gone_are_no_features(self):
         record = {ext: data for ext, data in self.MADE.items() if ext != "pic.png"}
 
-        assert {"a/cls": [3], "a/n": [1, 2]} == example.decode(example_fields.restored(record))
+        assert {"a/cls": [3], "a/n": [1, 2]} == example.decode(example_fields.restore(record))
 
     def test_fields_that_are_new_are_features_as_they_are(self):
-        found = example.decode(example_fields.restored({"__key__": "k", **self.MADE, "cls": b"5", "seg.png": b"x"}))
+        found = example.decode(example_fields.restore({"__key__": "k", **self.MADE, "cls": b"5", "seg.png": b"x"}))
 
         assert ([5], [b"x"]) == (found["cls"], found["seg.png"])
         assert "__key__" not in found
 
     def test_what_a_chain_decoded_is_taken_as_it_is(self):
-        found = example.decode(example_fields.restored({**self.MADE, "a.n.npy": np.array([[4, 5]]), "pic.png": b"new"}))
+        found = example.decode(example_fields.restore({**self.MADE, "a.n.npy": np.array([[4, 5]]), "pic.png": b"new"}))
 
         assert ([4, 5], [b"new"]) == (found["a/n"], found["pic"])
 
@@ -146,6 +146,6 @@ class TestRestored:
     )
     def test_what_does_not_fit_is_named(self, change, member):
         with pytest.raises(DataError) as caught:
-            example_fields.restored({**self.MADE, **change})
+            example_fields.restore({**self.MADE, **change})
 
         assert ("E_DECODE", member) == (caught.value.code, caught.value.member)

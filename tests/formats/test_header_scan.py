@@ -90,13 +90,13 @@ class TestPlain:
     def test_headers_are_followed_over_large_payloads(self):
         data = member("a.bin", bytes(5000)) + member("b.bin", bytes(100_000)) + raw("c.bin", 1 << 30)
 
-        assert [0, 11, 208] == header_scan.followed(memoryview(data), 0).tolist()
+        assert [0, 11, 208] == header_scan.follow(memoryview(data), 0).tolist()
 
     @pytest.mark.parametrize("size", [(4096).to_bytes(12, "big"), b"-0000000001\0", b"no number!!\0"])
     def test_a_header_whose_size_is_not_octal_is_the_last_that_is_followed(self, size: bytes):
         data = member("a.bin", bytes(4096)) + raw("b.bin", size) + member("c.bin", bytes(9))
 
-        assert [0, 9] == header_scan.followed(memoryview(data), 0).tolist()
+        assert [0, 9] == header_scan.follow(memoryview(data), 0).tolist()
 
 
 class TestSplit:

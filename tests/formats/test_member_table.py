@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tarviz.formats.header_parse import Entry
-from tarviz.formats.member_table import GatheredMembers, columns, joined, picked
+from tarviz.formats.member_table import columns, gather, joined, picked
 from tarviz.model.types import Members
 from tests.conftest import each_case
 
@@ -29,12 +29,8 @@ def test_names_of_any_length_and_with_any_byte_are_kept(names: list[bytes]):
 
 
 def test_single_entries_and_runs_stay_in_order():
-    rows = GatheredMembers()
-    rows.add(entry(b"a", 0))
-    rows.add(entry(b"b", 1024, [(0, 5)]))
-    rows.extend(columns([entry(b"c", 2048), entry(b"long" * 200, 3072, [(1, 2)])]))
-    rows.add(entry(b"d", 4096))
-    members = rows.members()
+    run = columns([entry(b"c", 2048), entry(b"long" * 200, 3072, [(1, 2)])])
+    members = gather([entry(b"a", 0), entry(b"b", 1024, [(0, 5)]), run, entry(b"d", 4096)])
 
     assert [b"a", b"b", b"c", b"long" * 200, b"d"] == [name for name, _, _ in seen(members)]
     assert {1: [(0, 5)], 3: [(1, 2)]} == members.sparse

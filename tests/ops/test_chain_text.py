@@ -29,7 +29,7 @@ from tarviz.ops import (
     Rotate,
     parse_chain,
 )
-from tarviz.ops.chain_text import is_bare, parse_call, parse_calls, pointed, print_call, print_value
+from tarviz.ops.chain_text import error_at, is_bare, parse_call, parse_calls, print_call, print_value
 
 NAMES = st.one_of(
     st.sampled_from(
@@ -161,7 +161,7 @@ class TestPlace:
         assert [("decode", 0), ("resize", 14)] == [(call.name, call.at) for call in parse_calls("decode(jpg) | resize(jpg, 3)")]
 
     def test_a_long_text_is_quoted_around_the_place(self) -> None:
-        message = str(pointed("wrong", "a" * 100 + "b" * 100, 100))
+        message = str(error_at("wrong", "a" * 100 + "b" * 100, 100))
 
         assert f"at character 101: …{'a' * 40}→{'b' * 40}…" in message
 

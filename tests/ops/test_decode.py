@@ -500,8 +500,8 @@ class TestKinds:
     def test_what_is_seen_of_one_picture_holds_of_all_but_its_size(self) -> None:
         seen = Feature("uint16", (3, 4, 1))
 
-        assert Feature("uint16", (None, None, None)) == Decode("png", channels=0).generalized(seen) == Decode("csv").generalized(seen)
-        assert seen == Decode("npy").generalized(seen)
+        assert Feature("uint16", (None, None, None)) == Decode("png", channels=0).generalize(seen) == Decode("csv").generalize(seen)
+        assert seen == Decode("npy").generalize(seen)
 
     def test_only_bytes_are_decoded(self) -> None:
         with pytest.raises(SchemaError, match=r"decode\(jpg\) expects bytes, got str\. Is it decoded twice"):

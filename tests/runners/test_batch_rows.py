@@ -96,7 +96,7 @@ class TestBatchRows:
         rows = self.rows()
         first = rows.offers(3)
         assert first is not None
-        first.saw({"a": np.zeros((64, 64), np.float32), "b": np.zeros((64, 64))})
+        first.note({"a": np.zeros((64, 64), np.float32), "b": np.zeros((64, 64))})
         second = rows.offers(3)
         assert second is not None
         values = [room["a"] for room in second.rooms]
@@ -114,7 +114,7 @@ class TestBatchRows:
         rows = self.rows()
         first = rows.offers(3)
         assert first is not None
-        first.saw({"a": np.zeros(3), "b": np.zeros(10_000)})
+        first.note({"a": np.zeros(3), "b": np.zeros(10_000)})
         second = rows.offers(3)
 
         assert second is not None

@@ -96,7 +96,7 @@ def tasks(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def rows_of(place: Elsewhere, pipeline: Pipeline, report: ReadReport, pieces: list[Piece] | None = None) -> list[MadeRow]:
     """What a place gives of a pipeline's first pass, or of these pieces."""
-    with place.begun(pipeline, work, stops=False) as workers:
+    with place.start(pipeline, work, stops=False) as workers:
         found = ReaderPlan(pipeline, ShareReader()).pieces(0, 0) if pieces is None else pieces
         return [row for _, row in workers.rows(found, 0, report)]
 
@@ -179,7 +179,7 @@ def test_which_versions_of_shards_are_read_elsewhere_is_known_here(urls: str, ta
     pipeline, here, there = Pipeline(urls, "decode(cls)", select="cls"), Trail(), Trail()
     plan = ReaderPlan(pipeline, ShareReader())
     values = [value for _, value in Walk(pipeline).values(plan, 0, ReadReport(), here)]
-    with Elsewhere("ray").begun(pipeline, work, stops=True) as workers:
+    with Elsewhere("ray").start(pipeline, work, stops=True) as workers:
         rows = [row.value for _, row in workers.rows(list(plan.pieces(0, 0)), 0, ReadReport(), there)]
 
     assert values == rows

@@ -22,11 +22,11 @@ from tarviz.runners.plans import (
     Track,
     Trail,
     check,
-    chosen,
     digest,
-    located,
+    locate,
     reentry,
     remaining,
+    resume,
     state_of,
     version,
 )
@@ -119,21 +119,21 @@ def test_a_shuffled_pass_goes_on_as_if_it_had_not_stopped(counts: list[int], siz
     back = reentry(whole, counts, size, [1], taken, order)
     read = [(int(piece.url[0]), number) for piece in back.pieces for number in piece.only or ()]
 
-    rest = shuffled(iter(items[back.after :]), size, [1], back.begun(read))
+    rest = shuffled(iter(items[back.after :]), size, [1], back.fill(read))
     assert list(shuffled(iter(items), size, [1]))[taken:] == list(rest)
 
 
 def test_a_record_is_found_by_its_place_among_pieces() -> None:
     pieces = [Piece(URL("a.tar"), start=2), Piece(URL("b.tar")), Piece(URL("c.tar"), only=(4, 7))]
 
-    assert [(0, 2), (0, 3), (2, 4), (2, 7), (3, 0)] == [located(pieces, [2, 0, 2], place) for place in range(5)]
+    assert [(0, 2), (0, 3), (2, 4), (2, 7), (3, 0)] == [locate(pieces, [2, 0, 2], place) for place in range(5)]
 
 
 def test_of_a_pass_without_records_nothing_is_left(pipeline: Pipeline) -> None:
     mixed = Mixed.of(ReaderPlan(pipeline, ShareReader()), 0, 0, [Piece(URL("a.tar"))], [0])
 
-    assert [] == mixed.left(0)
-    assert [0] == mixed.opened(0)
+    assert [] == mixed.rest_behind(0)
+    assert [0] == mixed.pieces_read(0)
 
 
 class TestRemaining:
@@ -171,16 +171,16 @@ class TestStates:
     def test_with_as_many_workers_each_goes_on_where_it_stood(self, pipeline: Pipeline) -> None:
         state = self.state(pipeline, turn=1)
 
-        assert Resumed(4, (), state["marks"], 1) == chosen(ReaderPlan(pipeline, ShareReader(workers=2)), state)
+        assert Resumed(4, (), state["marks"], 1) == resume(ReaderPlan(pipeline, ShareReader(workers=2)), state)
 
     def test_with_other_workers_what_is_left_is_shared_out_anew(self, pipeline: Pipeline) -> None:
         states = [self.state(pipeline, rank, 2) for rank in range(2)]
         other = ReaderPlan(pipeline, ShareReader(1, 2, workers=3))
 
-        assert Resumed(4, (states[1],)) == chosen(other, states)
-        assert Resumed(4, tuple(states)) == chosen(ReaderPlan(pipeline, ShareReader()), states)
-        assert Resumed(4) == chosen(other, [each | {"marks": {}} for each in states])
-        assert Resumed(4, (begun := states[1] | {"marks": {}, "rest": [states[0]]},)) == chosen(other, begun)
+        assert Resumed(4, (states[1],)) == resume(other, states)
+        assert Resumed(4, tuple(states)) == resume(ReaderPlan(pipeline, ShareReader()), states)
+        assert Resumed(4) == resume(other, [each | {"marks": {}} for each in states])
+        assert Resumed(4, (begun := states[1] | {"marks": {}, "rest": [states[0]]},)) == resume(other, begun)
 
     def test_others_are_refused(self, pipeline: Pipeline) -> None:
         for states, match in [
@@ -198,9 +198,9 @@ class TestStates:
             plan = ReaderPlan(pipeline, ShareReader(1, 2, workers=2))
 
             with pytest.raises(UsageError, match=match):
-                chosen(plan, states(one, two))
+                resume(plan, states(one, two))
             check(plan, two)
 
     def test_of_fewer_ranks_than_there_were_all_are_asked_for(self, pipeline: Pipeline) -> None:
         with pytest.raises(UsageError, match=r"is of 2 rank\(s\), this is one of 1"):
-            chosen(ReaderPlan(pipeline, ShareReader()), self.state(pipeline, 1, 2))
+            resume(ReaderPlan(pipeline, ShareReader()), self.state(pipeline, 1, 2))

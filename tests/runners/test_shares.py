@@ -22,7 +22,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners import shares
 from tarviz.runners.plans import ReaderPlan, Trail
-from tarviz.runners.shares import Piece, ShareReader, pieces, trusted, world_of
+from tarviz.runners.shares import Piece, ShareReader, pieces, trusted_index, world_of
 from tarviz.runners.walk import Walk
 from tests.read.tars import END, member, pax
 
@@ -163,7 +163,7 @@ class TestEachRecord:
         (tmp_path / "a.tar").write_bytes(data)
         pipeline = Pipeline(tmp_path / "a.tar", strict=strict)
 
-        assert relied == (trusted(URL(str(tmp_path / "a.tar")), pipeline.options) is not None)
+        assert relied == (trusted_index(URL(str(tmp_path / "a.tar")), pipeline.options) is not None)
         assert [(0, 1 if relied else 2), (0 if relied else 1, 1 if relied else 2)] == [
             (piece.share, piece.of) for worker in (0, 1) for piece in pieces(pipeline, ShareReader(0, 1, worker, 2))
         ]
@@ -201,7 +201,7 @@ class TestCounted:
         pipeline = counted(tmp_path, [53], "tar.gz")
         for reader in readers(1, 3):
             (piece,) = pieces(pipeline, reader)
-            found = shares.counted(piece, pipeline.options)
+            found = shares.count_records(piece, pipeline.options)
 
             assert found is not None
             assert read(pipeline, reader, 0) == list(found[0].only or ())
@@ -214,7 +214,7 @@ class TestCounted:
         (url,) = counted(tmp_path, [5]).urls
         options = Pipeline(url, **wish).options
 
-        assert known == (shares.counted(Piece(URL(str(url))), options) is not None)
+        assert known == (shares.count_records(Piece(URL(str(url))), options) is not None)
 
 
 class TestTasks:
@@ -466,7 +466,7 @@ def test_a_shard_that_strict_reading_refuses_before_its_first_record_is_read_by_
 def test_a_share_of_a_part_is_counted_by_its_index(tmp_path: Path, stop: int | None):
     counted(tmp_path, [60])
     piece = Piece(URL(str(tmp_path / "n-0.tar")), start=5, stop=stop, share=1, of=2)
-    found = shares.counted(piece, ReadOptions())
+    found = shares.count_records(piece, ReadOptions())
 
     assert found is not None
     own = [number for number in range(5, min(stop or 60, 60)) if piece.has(number)]

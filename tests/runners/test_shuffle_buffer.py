@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.runners.shuffle_buffer import replayed, shuffled
+from tarviz.runners.shuffle_buffer import replay, shuffled
 
 SEED = st.lists(st.integers(0, 2**63), min_size=1, max_size=3)
 
@@ -23,7 +23,7 @@ def test_every_item_comes_once_and_none_sooner_than_the_buffer_allows(total: int
 @given(st.integers(1, 60), st.integers(2, 70), SEED, st.data())
 def test_it_goes_on_after_any_number_as_if_it_had_not_stopped(total: int, size: int, seed: list[int], data: st.DataObject):
     taken = data.draw(st.integers(0, total))
-    held, after, random = replayed(total, size, seed, taken)
+    held, after, random = replay(total, size, seed, taken)
 
     assert list(shuffled(iter(range(total)), size, seed))[taken:] == list(shuffled(iter(range(after, total)), size, seed, (held, random)))
     assert len(held) <= size

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tarviz import selection
 from tarviz.engines import Tick
 from tarviz.formats import example, example_fields, tfrecord
-from tarviz.formats.features import checked
+from tarviz.formats.features import check_kinds
 from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import URL, Block
 from tarviz.ops import Chain, draws, unpack
@@ -55,7 +55,7 @@ class Recipe:
     record_to_example: Callable[[dict[str, Any]], Any] | None = None
 
     def __post_init__(self) -> None:
-        checked(self.types)
+        check_kinds(self.types)
         if not isinstance(self.select, selection.SelectAll):
             self.leaves()
 
@@ -195,7 +195,7 @@ class Recipe:
             if isinstance(text := made.get(name), bytes | bytearray | memoryview):
                 made[name] = example.parse_integer(bytes(text), name)
         if not leaves and self.record_to_example is None and example_fields.MARK in made:
-            return example_fields.restored(made, self.types, key=self.key)
+            return example_fields.restore(made, self.types, key=self.key)
         return example.encode(made, self.types, key=self.key)
 
 

@@ -13,7 +13,7 @@ from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
 from tarviz.commands.verify.checks import check_tar, check_tfrecord
 from tarviz.commands.verify.verified import Verified as Verified
-from tarviz.formats.features import Kind, checked
+from tarviz.formats.features import Kind, check_kinds
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read import stream as read_stream
@@ -49,7 +49,7 @@ def verify(
     (`"local"`, `"ray"`) at `address`.
     """
     options = read_stream.with_changes(read_stream.ReadOptions(strict=False, on_error="skip"), reading_options)
-    types = None if examples is False else checked({} if examples is True else examples)
+    types = None if examples is False else check_kinds({} if examples is True else examples)
     result = Verified()
     targets = read_stream.shards(urls)
     if "-" not in targets and (engines.travels(engine) or (jobs is not None and len(targets) > 1)):

@@ -54,7 +54,7 @@ class Etl(Elsewhere):
     name: str = ""
 
     @contextmanager
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
+    def start(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The transformer; what is done with a record is the chain, as text."""
         yield _TransformedRows(self, pipeline)
 

@@ -40,7 +40,7 @@ class RayMember:
 
     def __enter__(self) -> Self:
         self._ray = ray = module()
-        data = packed(ray, self.job)
+        data = pack(ray, self.job)
         RayMember._own = connect(ray, self.plan) or RayMember._own
         RayMember._users += 1
         self._home, self._job = ray.put(home()), ray.put(data)
@@ -58,7 +58,7 @@ class RayMember:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
 
-def lost(cause: BaseException, tries: int) -> TarvizError:
+def loss(cause: BaseException, tries: int) -> TarvizError:
     """The error of a task whose worker or node did not give its outcome, `tries` times."""
     why = " ".join(str(cause).split())
     error = TarvizError(
@@ -119,7 +119,7 @@ def connect(ray: Any, plan: EnginePlan) -> bool:
     return True
 
 
-def packed(ray: Any, value: Any) -> bytes:
+def pack(ray: Any, value: Any) -> bytes:
     """A job or a task as bytes, functions of a notebook or script included."""
     try:
         data: bytes = ray.cloudpickle.dumps(value)
@@ -137,7 +137,7 @@ def home() -> Home:
     return Home(os.getcwd(), settings | {name: os.environ[name] for name in _CARRIED if name in os.environ}, __version__)
 
 
-def unserved(error: Exception) -> TarvizError:
+def refusal(error: Exception) -> TarvizError:
     """The error of a worker that could not even begin a task."""
     why = " ".join(str(getattr(error, "cause", None) or error).split())
     what = f"a worker of the cluster cannot run tasks: {why[:300]}."

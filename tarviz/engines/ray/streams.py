@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tarviz.engines import EnginePlan, Yielding
-from tarviz.engines.ray.joining import TRIES, RayMember, lost, packed, unserved
+from tarviz.engines.ray.joining import TRIES, RayMember, loss, pack, refusal
 from tarviz.engines.ray.worker import Feeder, serve_parts
 from tarviz.model.errors import TarvizError
 
@@ -55,7 +55,7 @@ class RayStreams(RayMember):
         try:
             while True:
                 while (not running or sum(map(len, self._running)) < most) and (task := next(waiting, self)) is not self:
-                    data = packed(self._ray, task)
+                    data = pack(self._ray, task)
                     # Beside a loop that is left half-way (a validation in an epoch, another source of a mix), whose tasks hold processors
                     # until it goes on, none is asked for.
                     running.append(_StreamRun(data, self._begin(data, 0, 0 if _others(running) else 1)))
@@ -102,10 +102,10 @@ class RayStreams(RayMember):
             except errors.TaskCancelledError as error:
                 raise TarvizError("a task was cancelled from outside.", code="E_WORKER") from error
             except errors.RayTaskError as error:
-                raise unserved(error) from error
+                raise refusal(error) from error
             except (errors.RayError, StopIteration) as error:
                 if run.tries == TRIES:
-                    raise lost(error, run.tries) from error
+                    raise loss(error, run.tries) from error
                 self.lost += 1
                 run.tries += 1
                 self._again(run)

@@ -11,7 +11,7 @@ from typing import IO, Any, Self
 
 from tarviz.engines import EnginePlan, Job, TaskEnd
 from tarviz.engines.in_order import InOrder, TaskFile
-from tarviz.engines.ray.joining import TRIES, RayMember, lost, packed, unserved
+from tarviz.engines.ray.joining import TRIES, RayMember, loss, pack, refusal
 from tarviz.engines.ray.worker import serve
 from tarviz.model.errors import TarvizError
 
@@ -49,10 +49,10 @@ class RayEngine(InOrder, RayMember):
         return len(self._running) + (finished if self.plan.spool is not None else 0) < most
 
     def _begin(self, number: int, task: Any) -> None:
-        outcome, file = self._serve.remote(self._job, packed(self._ray, task), self._home, self.plan.spool is not None)
+        outcome, file = self._serve.remote(self._job, pack(self._ray, task), self._home, self.plan.spool is not None)
         self._running[outcome] = number, file
 
-    def _ended(self) -> Iterator[TaskFile]:
+    def _collect(self) -> Iterator[TaskFile]:
         references = list(self._running)
         self._ray.wait(references, num_returns=1)
         ended, _ = self._ray.wait(references, num_returns=len(references), timeout=0)  # all that ended: a wait looks at every one
@@ -64,9 +64,9 @@ class RayEngine(InOrder, RayMember):
             except self._ray.exceptions.TaskCancelledError as error:
                 raise TarvizError("a task was cancelled from outside.", code="E_WORKER") from error
             except self._ray.exceptions.RayTaskError as error:
-                raise unserved(error) from error
+                raise refusal(error) from error
             except self._ray.exceptions.RayError as error:
-                yield TaskFile(TaskEnd(number, "lost", False, lost(error, TRIES), 0), lost=True)
+                yield TaskFile(TaskEnd(number, "lost", False, loss(error, TRIES), 0), lost=True)
             else:
                 self.plan.tick(size)
                 done = TaskEnd(number, worker, good, value, size)

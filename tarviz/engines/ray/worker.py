@@ -48,17 +48,17 @@ def serve(packed_job: bytes, packed_task: bytes, home: Home, spooled: bool) -> t
         with _interruptible(), spool as file:
             job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
             value = job(task, file, tick)
-            return _told(True, value, ticks), None if file is None else _content(file)
+            return _answer(True, value, ticks), None if file is None else _content(file)
     except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the process that sends tasks raises)
         _sign(error)
-        return _told(False, error, ticks), None
+        return _answer(False, error, ticks), None
 
 
 def serve_parts(packed_job: bytes, packed_task: bytes, home: Home, given: int) -> Generator[Any, None, None]:
     """One task that yields, in a worker: its parts but the first `given`, which a worker that is lost gave already; and how it ended."""
     import numpy as np
 
-    def told(kind: str, value: Any) -> list[Any]:
+    def answer(kind: str, value: Any) -> list[Any]:
         large: list[pickle.PickleBuffer] = []
 
         def inside(buffer: pickle.PickleBuffer) -> bool:
@@ -76,16 +76,16 @@ def serve_parts(packed_job: bytes, packed_task: bytes, home: Home, given: int) -
         return [np.frombuffer(data, np.uint8), *(np.frombuffer(buffer.raw(), np.uint8) for buffer in large)]
 
     settle(home)
-    yield told("begun", None)
+    yield answer("begun", None)
     try:
         job, task = pickle.loads(packed_job), pickle.loads(packed_task)  # noqa: S301  (from the process that sends tasks)
         for part in itertools.islice(job(task), given, None):
-            yield told("part", part)
+            yield answer("part", part)
     except Exception as error:  # noqa: BLE001  (a runner: what a task raises, the process that sends tasks raises)
         _sign(error)
-        yield told("failed", error)
+        yield answer("failed", error)
     else:
-        yield told("done", None)
+        yield answer("done", None)
 
 
 class Feeder:
@@ -176,7 +176,7 @@ def _sign(error: Exception) -> None:
         error.add_note(f"In a worker on {socket.gethostname()}:\n" + "".join(traceback.format_tb(error.__traceback__)))
 
 
-def _told(good: bool, value: Any, ticks: int) -> bytes:
+def _answer(good: bool, value: Any, ticks: int) -> bytes:
     try:
         return pickle.dumps((good, value, ticks, name()))
     except Exception:  # noqa: BLE001  (an exception of the user's that does not pickle)

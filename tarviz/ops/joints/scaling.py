@@ -26,19 +26,17 @@ class Scaling:
     convert: Convert
     normalize: Normalize
 
-    @property
-    def ops(self) -> int:
-        return 2
+    ops = 2
 
     def run(self, record: Mapping[str, Any], draw: Draw | None, room: Mapping[str, NDArray[Any]]) -> dict[str, Any] | None:
         ext = self.convert.ext
         value = record.get(ext)
         if not isinstance(value, np.ndarray) or value.ndim != 3 or value.dtype.kind != "u" or not value.flags.c_contiguous:
             return None
-        made = self.scaled(value, room.get(ext))
+        made = self.scale(value, room.get(ext))
         return None if made is None else {**record, ext: made}
 
-    def scaled(self, image: NDArray[Any], room: NDArray[Any] | None) -> NDArray[Any] | None:
+    def scale(self, image: NDArray[Any], room: NDArray[Any] | None) -> NDArray[Any] | None:
         """The image, whole numbers [h, w, c] in C order, after the two; in `room` where it fits there. None where that is an error."""
         made = fitting(room, image.shape, self.convert.dtype)
         height, length = image.shape[0], image.shape[1] * image.shape[2]

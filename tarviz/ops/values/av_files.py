@@ -10,6 +10,8 @@ from typing import Any, Literal
 from tarviz.model.errors import DataError, needed
 from tarviz.model.types import Buffer
 
+AV_TIME_BASE = 1_000_000  # av.time_base
+
 
 @contextmanager
 def av_file(data: Buffer, kind: Literal["sound", "film"]) -> Iterator[tuple[Any, Any]]:

@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import Buffer
-from tarviz.ops.values.av_files import av_file
+from tarviz.ops.values.av_files import AV_TIME_BASE, av_file
 
 FILMS = ("mp4", "m4v", "mov", "mkv", "webm", "avi", "mpg", "mpeg", "ogv", "wmv", "flv", "3gp", "ts")
 ANIMATIONS = ("gif", "webp", "apng")
-_AV_TIME_BASE = 1_000_000  # av.time_base
 _TS_DISCONT = 0x200  # av.format.Flags.ts_discont
 
 
@@ -47,7 +46,7 @@ class Cut:
         fps = self.fps or 1
         return [self.start + at / fps for at in range(max(1, int(np.ceil(span * fps - 1e-9))))]
 
-    def thinned(self, shown: Sequence[float], length: float) -> list[int]:
+    def thin(self, shown: Sequence[float], length: float) -> list[int]:
         """The same choice among frames whose times are known: their numbers, rising."""
         if self.timed:
             return [max(int(np.searchsorted(shown, time + 1e-9, side="right")) - 1, 0) for time in self.times(length)]
@@ -73,7 +72,7 @@ def decode_film(data: Buffer, cut: Cut, *, least: tuple[int, int] | None = None)
         from av.video.reformatter import VideoReformatter
 
         colours = VideoReformatter()  # one for all frames: each would else make its tables anew
-        return _stack(_upright(frame, least, colours) for frame in _chosen(file, stream, cut))
+        return _stack(_upright(frame, least, colours) for frame in _choose(file, stream, cut))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +98,15 @@ def film_facts(data: Buffer) -> FilmFacts:
 def _length(file: Any, stream: Any) -> float | None:
     if stream.duration:
         return float(stream.duration * stream.time_base)
-    return file.duration / _AV_TIME_BASE if file.duration else None
+    return file.duration / AV_TIME_BASE if file.duration else None
 
 
-def _chosen(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
+def _choose(file: Any, stream: Any, cut: Cut) -> Iterator[Any]:
     stream.codec_context.thread_count = 1  # films are decoded side by side: threads of FFmpeg's own would be in their way
     first = stream.start_time or 0
     if not cut.timed:
         return _in_turn(file, stream, cut, first)
-    times = cut.times(_length(file, stream) or _measured(file, stream))
+    times = cut.times(_length(file, stream) or _measure(file, stream))
     return _at_times(file, stream, [first + _ticks(time, stream) for time in times])
 
 
@@ -118,7 +117,7 @@ def _ticks(seconds: float, stream: Any, *, up: bool = False) -> int:
     return ceil(at) if up else floor(at)
 
 
-def _measured(file: Any, stream: Any) -> float:
+def _measure(file: Any, stream: Any) -> float:
     """The seconds of a film that does not say how long it is: all of it is decoded for that."""
     shown = [float(frame.time or 0) for frame in file.decode(stream)]
     if not shown:
@@ -215,7 +214,7 @@ def _animation(data: Buffer, cut: Cut, least: tuple[int, int] | None) -> NDArray
             frames.append(np.array(colours.reduce(by) if by > 1 else colours))
             shown.append(now)
             now += max(float(one.info.get("duration", 100)), 10) / 1000  # browsers, too, show no frame for less
-        return _stack(frames[at] for at in cut.thinned(shown, now))
+        return _stack(frames[at] for at in cut.thin(shown, now))
 
 
 def _stack(frames: Iterator[NDArray[np.uint8]]) -> NDArray[np.uint8]:

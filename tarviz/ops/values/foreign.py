@@ -27,7 +27,7 @@ class ForeignScene:
 Caller: TypeAlias = Callable[[Any, ForeignScene, int], ForeignScene]
 
 
-def augmented(f: Callable[..., Any], scene: ForeignScene, seed: int) -> ForeignScene:
+def augment(f: Callable[..., Any], scene: ForeignScene, seed: int) -> ForeignScene:
     """What `f` makes of a scene: as many points and masks, in the same order. Random numbers come from `seed` where the library takes one.
 
     A plain function is called with `image=`, and with `keypoints=` and `masks=` where there are any; it gives a dict of the same names.
@@ -38,11 +38,11 @@ def augmented(f: Callable[..., Any], scene: ForeignScene, seed: int) -> ForeignS
     points = np.asarray(made.points, np.float64).reshape(-1, 2)
     if len(points) != len(scene.points) or len(made.masks) != len(scene.masks):
         raise SchemaError(f"it gave {len(points)} of {len(scene.points)} points and {len(made.masks)} of {len(scene.masks)} masks back.")
-    masks = tuple(_as_before(mask, before) for mask, before in zip(made.masks, scene.masks, strict=True))
+    masks = tuple(_like(mask, before) for mask, before in zip(made.masks, scene.masks, strict=True))
     return ForeignScene(np.array(made.image), points, masks)
 
 
-def _as_before(mask: Any, before: NDArray[Any]) -> NDArray[Any]:
+def _like(mask: Any, before: NDArray[Any]) -> NDArray[Any]:
     made = np.asarray(mask)
     return np.ascontiguousarray(made.reshape(*made.shape[:2], *before.shape[2:])).astype(before.dtype)
 
@@ -62,7 +62,7 @@ def _plain(f: Callable[..., Any], scene: ForeignScene, seed: int) -> ForeignScen
 _own = threading.local()
 
 
-def _composed(f: Any) -> Any:
+def _compose(f: Any) -> Any:
     """`f` in a Compose that takes points and can be seeded; one for each thread, for it holds its random numbers."""
     import albumentations
 
@@ -77,7 +77,7 @@ def _composed(f: Any) -> Any:
 
 
 def _albumentations(f: Any, scene: ForeignScene, seed: int) -> ForeignScene:
-    compose = _composed(f)
+    compose = _compose(f)
     compose.set_random_seed(seed)
     more: dict[str, Any] = {"masks": [_warpable(mask) for mask in scene.masks]} if scene.masks else {}
     made = compose(image=scene.image, keypoints=scene.points - 0.5, marks=np.arange(len(scene.points)), **more)

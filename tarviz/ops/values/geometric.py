@@ -39,16 +39,16 @@ class CarryingOp(FieldOp):
         """Fields carried along, and the form of their boxes: "" where they say it themselves."""
         return tuple(form_of(name) for name in ((self.carry,) if isinstance(self.carry, str) else self.carry))
 
-    def carried(self, record: Mapping[str, Any], move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]]) -> dict[str, Any]:
+    def carry_along(self, record: Mapping[str, Any], move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]]) -> dict[str, Any]:
         """The fields carried along after a move; `mask` moves an array as large as the picture."""
         made: dict[str, Any] = {}
         for name, form in self.carries:
             if name not in record:
                 raise missing(self, name, record)
-            made[name] = self._moved(record[name], name, Carrier(move, form, self.visible, mask), move, mask if not form else None)
+            made[name] = self._move(record[name], name, Carrier(move, form, self.visible, mask), move, mask if not form else None)
         return made
 
-    def _moved(self, value: Any, name: str, carrier: Carrier, move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]] | None) -> Any:
+    def _move(self, value: Any, name: str, carrier: Carrier, move: Move, mask: Callable[[NDArray[Any]], NDArray[Any]] | None) -> Any:
         if isinstance(value, bytes | bytearray | memoryview):
             if kind_of("", value) == "picture":
                 raise unfit(self, f"expects the mask {name} as an array. Put decode({name}) before it.", field=name)
@@ -94,15 +94,15 @@ class CarryingOp(FieldOp):
         return frozenset((*self.exts, *(name for name, _ in self.carries)))
 
     def after(self, before: Sequence[Op]) -> CarryingOp:
-        declared = self._declared(before)
+        declared = self._declaration(before)
         return replace(self, carry=declared.carry, visible=declared.visible) if declared and not self.carry else self
 
     def without(self, before: Sequence[Op]) -> CarryingOp:
-        declared = self._declared(before)
+        declared = self._declaration(before)
         same = declared and (declared.carry, declared.visible) == (self.carry, self.visible)
         return replace(self, carry=(), visible=0.0) if same else self
 
-    def _declared(self, before: Sequence[Op]) -> Carry | None:
+    def _declaration(self, before: Sequence[Op]) -> Carry | None:
         """The last op `carry` for this picture among the ops before."""
         return next((op for op in reversed(before) if isinstance(op, Carry) and set(op.ext.split(";")) & set(self.exts)), None)
 
@@ -121,7 +121,7 @@ class GeometricOp(CarryingOp):
 
     def apply(self, value: Any, draw: Draw | None = None) -> NDArray[Any]:
         image = image_of(self, value, FRAMES)
-        return moved(self.geometry(size_of(image), draw), image)
+        return move(self.geometry(size_of(image), draw), image)
 
     def infer(self, feature: Feature) -> Feature:
         *frames, _, _, channels = check_image(self, feature, FRAMES).shape
@@ -133,7 +133,7 @@ class GeometricOp(CarryingOp):
         if not self.carry:
             return made
         geometry = self.geometry(size_of(image_of(self, record[ext], FRAMES)), draw)
-        return {**made, **self.carried(record, geometry, geometry.mask)}
+        return {**made, **self.carry_along(record, geometry, geometry.mask)}
 
     @property
     def lowers(self) -> bool:
@@ -177,7 +177,7 @@ class CropOp(GeometricOp):
             return tf.slice(value, tf.concat([tf.cast(corner, tf.int32), [0]], 0), [*self.size, -1])
 
 
-def moved(geometry: Geometry, image: NDArray[Any]) -> NDArray[Any]:
+def move(geometry: Geometry, image: NDArray[Any]) -> NDArray[Any]:
     """An image moved, or each frame [h, w, c] of a film, all alike."""
     if image.ndim == 3:
         return geometry.picture(image)

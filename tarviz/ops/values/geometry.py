@@ -71,18 +71,6 @@ def _nearest(places: NDArray[Any], size: int) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True, slots=True)
-class Still(Geometry):
-    """Nothing moves."""
-
-    @property
-    def matrix(self) -> tuple[float, float, float, float, float, float]:
-        return 1, 0, 0, 0, 1, 0
-
-    def picture(self, image: NDArray[Any]) -> NDArray[Any]:
-        return image
-
-
-@dataclass(frozen=True, slots=True)
 class Resized(Geometry):
     """All of the picture in `size`, with antialias."""
 
@@ -147,7 +135,10 @@ class Mirrored(Geometry):
 
 @dataclass(frozen=True, slots=True)
 class Turned(Geometry):
-    """Turned by `angle` degrees clockwise about the middle, in the same frame; what turns in from outside is black (0)."""
+    """Turned by `angle` degrees clockwise about the middle, in the same frame; what turns in from outside is black (0).
+
+    By 0 nothing moves.
+    """
 
     angle: float
 

@@ -174,7 +174,7 @@ def _decode(ext: str, data: Buffer, wish: Wish) -> Any:
         case "pickle":
             return _unpickle(ext, data, wish.unsafe)
         case _:
-            return _unnamed(ext, data, wish)
+            return _decode_unnamed(ext, data, wish)
 
 
 def _picture(data: Buffer, wish: Wish) -> NDArray[Any]:
@@ -183,7 +183,7 @@ def _picture(data: Buffer, wish: Wish) -> NDArray[Any]:
     return decode_picture(data, channels=wish.channels, orient=wish.orient, least=wish.least, dtype=wish.dtype, page=wish.page)
 
 
-def _unnamed(ext: str, data: Buffer, wish: Wish) -> NDArray[Any]:
+def _decode_unnamed(ext: str, data: Buffer, wish: Wish) -> NDArray[Any]:
     """A picture under a name that says nothing, of a format that `kind_of` does not know by its first bytes."""
     try:
         return _picture(data, wish)
@@ -191,9 +191,9 @@ def _unnamed(ext: str, data: Buffer, wish: Wish) -> NDArray[Any]:
         if error.code != "E_DECODE" or error.hint:
             raise
         known = ", ".join(sorted(_KINDS))
-        from tarviz.ops.values.pictures import seen
+        from tarviz.ops.values.pictures import describe
 
-        message = f"there is no decoder for {ext!r}: {seen(data)}."
+        message = f"there is no decoder for {ext!r}: {describe(data)}."
         raise DataError(message, code="E_DECODE", hint=f"Decoders: {known}. A Func can read others.") from error
 
 
@@ -205,7 +205,7 @@ def decode_class(data: Buffer, dtype: str = "int64") -> Any:
     """
     text = bytes(data[:64]).strip() if len(data) <= 64 else b""
     if _WHOLE.fullmatch(text) is None:
-        raise DataError(f"{_quoted(data)} is not a whole number.", code="E_DECODE")
+        raise DataError(f"{_quote(data)} is not a whole number.", code="E_DECODE")
     number, limits = int(text), np.iinfo(dtype)
     if not limits.min <= number <= limits.max:
         raise DataError(f"{number} is outside the range of {dtype}.", code="E_DECODE")
@@ -310,6 +310,6 @@ def _unpickle(ext: str, data: Buffer, unsafe: Collection[str]) -> Any:
         raise DataError(f"the pickle cannot be loaded: {type(error).__name__}: {error}.", code="E_DECODE") from error
 
 
-def _quoted(data: Buffer) -> str:
+def _quote(data: Buffer) -> str:
     text = bytes(data[:40]).decode("ascii", "backslashreplace")
     return f"{text!r}{'…' if len(data) > 40 else ''}"

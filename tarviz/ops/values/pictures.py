@@ -49,7 +49,7 @@ def decode_colours(
 ) -> NDArray[np.uint8]:
     """The picture as uint8 [height, width, channels], in memory of its own: `raster.decode_picture` without a dtype says how."""
     if (pixels := _fast(data, channels, orient, least)) is None:
-        pixels = np.array(_loaded(data, channels, orient, least, page), np.uint8)
+        pixels = np.array(_load(data, channels, orient, least, page), np.uint8)
     return pixels[:, :, None] if pixels.ndim == 2 else pixels
 
 
@@ -62,7 +62,7 @@ def decode_image(data: Buffer, *, channels: int = 3) -> Image.Image:
     """The picture of `decode_colours` as a PIL image, in mode L, LA, RGB or RGBA."""
     if (pixels := _fast(data, channels, False)) is not None:
         return Image.fromarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels)
-    image = _loaded(data, channels, False)
+    image = _load(data, channels, False)
     return image.copy() if isinstance(image, ImageFile.ImageFile) else image  # without the file behind it
 
 
@@ -111,17 +111,17 @@ def reduction(height: int, width: int, least: tuple[int, int] | None) -> int:
     return next(by for by in (8, 4, 2, 1) if by == 1 or (least is not None and height // by >= least[0] and width // by >= least[1]))
 
 
-def _loaded(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None, page: int = 0) -> Image.Image:
+def _load(data: Buffer, channels: int, orient: bool, least: tuple[int, int] | None = None, page: int = 0) -> Image.Image:
     image = open_picture(data, page)
     with decoding(f"the {image.format} picture"):
         if image.format == "JPEG" and (channels == 1 or least is not None):
             by = reduction(image.height, image.width, least)
             # Mode L: the luminance as it is stored, as TensorFlow gives it.
             image.draft("L" if channels == 1 else None, (image.width // by, image.height // by))
-        return _converted(loaded(image, orient), channels)
+        return _convert(load_pixels(image, orient), channels)
 
 
-def loaded(image: Image.Image, orient: bool) -> Image.Image:
+def load_pixels(image: Image.Image, orient: bool) -> Image.Image:
     """The picture with its pixels as they lie in the file, or turned as its EXIF tag says.
 
     Pillow turns a TIFF while it loads it, whoever asked.
@@ -145,7 +145,7 @@ def open_picture(data: Buffer, page: int = 0) -> Image.Image:
         except _BOMBS as error:
             raise LimitError(f"the picture is too large: {reason(error)}.", code="E_IMAGE_TOO_LARGE") from error
         except UnidentifiedImageError as error:
-            raise DataError(f"this is not a picture: {seen(data)}.", code="E_DECODE") from error
+            raise DataError(f"this is not a picture: {describe(data)}.", code="E_DECODE") from error
         if page:
             try:
                 image.seek(page)
@@ -182,7 +182,7 @@ def check_size(width: int, height: int, bytes_per_pixel: int) -> None:
         )
 
 
-def _converted(image: Image.Image, channels: int) -> Image.Image:
+def _convert(image: Image.Image, channels: int) -> Image.Image:
     if image.mode == "La":
         image = image.convert("LA")
     if image.mode.startswith("I;16") or (image.mode, image.format) == ("I", "PPM"):  # a PGM of 16 bits
@@ -192,11 +192,12 @@ def _converted(image: Image.Image, channels: int) -> Image.Image:
         raise DataError(f"it holds 32-bit samples (mode {image.mode}), which are no colours of 8 bits.", code="E_DECODE", hint=hint)
     if image.mode == "P" and channels in (1, 3):
         image.info.pop("transparency", None)  # dropped, of which Pillow would warn
-    mode = CHANNELS[channels] or _own_mode(image)
+    mode = CHANNELS[channels] or own_mode(image)
     return image.convert(mode) if image.mode != mode else image
 
 
-def _own_mode(image: Image.Image) -> str:
+def own_mode(image: Image.Image) -> str:
+    """The mode of 8 bits a band that has all of a picture's colours."""
     if image.mode in ("P", "PA"):
         return "RGBA" if image.mode == "PA" or "transparency" in image.info else "RGB"
     if image.mode in ("L", "LA", "RGB", "RGBA"):
@@ -210,7 +211,7 @@ def decode_in_place(data: Buffer, least: tuple[int, int] | None, room: Room) -> 
     return _fast(data, 3, False, least, room)
 
 
-def seen(data: Buffer) -> str:
+def describe(data: Buffer) -> str:
     """What the bytes are, where they are not picture."""
     if not len(data):
         return "it is empty"

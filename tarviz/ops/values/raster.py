@@ -17,12 +17,13 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import DataError, TarvizError, needed
 from tarviz.model.types import Buffer
-from tarviz.ops.values.pictures import check_size, decode_colours, decoding, loaded, open_picture, reason
+from tarviz.ops.values.pictures import check_size, decode_colours, decoding, load_pixels, open_picture, own_mode, reason
 
 _TIFF = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")
 _JPEG_2000 = (b"\0\0\0\x0cjP  ", b"\xffO\xffQ")
 _JPEG_XL = (b"\xff\n", b"\0\0\0\x0cJXL ")
 _NETPBM = (b"P2", b"P3", b"P5", b"P6")
+_NETPBM_HEADER = re.compile(rb"P\d" + rb"(?:\s|#[^\n]*\n)*(\d{1,9})(?!\d)" * 3)  # width, height, the largest number
 _PDF = b"%PDF-"
 _FRACTIONS = (b"v/1\x01", b"PF\n", b"Pf\n", b"PIEH")  # EXR; PFM, colour and grey; Middlebury's FLO
 _PDFIUM = threading.Lock()  # which no two threads may be inside: https://pypdfium2.readthedocs.io/en/stable/readme.html
@@ -114,7 +115,7 @@ def read_raster(data: Buffer, *, page: int = 0, colours: bool = False, orient: b
     if (
         head[:8] == b"\x89PNG\r\n\x1a\n" and head[24:25] == b"\x10" and head[25:26] in (b"\2", b"\4", b"\6")
     ):  # PNG §11.2.2: depth, colour type
-        return _oriented(_by_imagecodecs("png", data), open_picture(data).getexif().get(274, 1) if orient else 1)
+        return _orient(_by_imagecodecs("png", data), open_picture(data).getexif().get(274, 1) if orient else 1)
     if head[:2] in _NETPBM:
         return _netpbm(data)
     for codec, magics in (("jpeg2k", _JPEG_2000), ("jpegxl", _JPEG_XL)):
@@ -133,7 +134,7 @@ def is_beyond_pillow(data: Buffer) -> bool:
 def page_count(data: Buffer) -> int:
     """How many pages a TIFF or a PDF has; 1 for any other picture. Errors as `read_raster` has them."""
     if bytes(data[:5]) == _PDF:
-        with _PDFIUM, closing(_opened_pdf(data)) as pages:
+        with _PDFIUM, closing(_open_pdf(data)) as pages:
             return len(pages)
     if bytes(data[:4]) not in _TIFF:
         return 1
@@ -183,14 +184,10 @@ def in_dtype(pixels: NDArray[Any], dtype: str | None) -> NDArray[Any]:
 def _by_pillow(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
     image = open_picture(data, page)
     with decoding(f"the {image.format} picture"):
-        turned = loaded(image, orient)
-        if turned.mode in ("P", "PA") and colours:
-            turned = turned.convert("RGBA" if turned.mode == "PA" or "transparency" in turned.info else "RGB")
-        elif turned.mode == "1":
-            turned = turned.convert("L")
-        elif turned.mode not in ("P", "L", "LA", "RGB", "RGBA", "I", "F") and not turned.mode.startswith("I;16"):
-            turned = turned.convert("RGB")
-        return _plain(np.array(turned))
+        turned = load_pixels(image, orient)
+        numbers = turned.mode in ("I", "F") or turned.mode.startswith("I;16") or (turned.mode == "P" and not colours)
+        mode = turned.mode if numbers else own_mode(turned)
+        return _plain(np.array(turned if mode == turned.mode else turned.convert(mode)))
 
 
 def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
@@ -211,7 +208,7 @@ def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
         if colours and one.photometric == _PALETTE and one.colormap is not None:
             pixels = (np.asarray(one.colormap)[:, pixels[:, :, 0]] >> 8).astype(np.uint8).transpose(1, 2, 0)
         turn = one.tags.get(274)
-        return _oriented(_plain(pixels), turn.value if orient and turn is not None else 1)
+        return _orient(_plain(pixels), turn.value if orient and turn is not None else 1)
 
 
 def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
@@ -224,7 +221,7 @@ def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
     return _plain(pixels)
 
 
-def _opened_pdf(data: Buffer) -> Any:
+def _open_pdf(data: Buffer) -> Any:
     pypdfium2 = needed("pypdfium2", "a page of a PDF", "media")
     try:
         return pypdfium2.PdfDocument(bytes(data))
@@ -235,7 +232,7 @@ def _opened_pdf(data: Buffer) -> Any:
 
 
 def _pdf(data: Buffer, page: int) -> NDArray[Any]:
-    with _PDFIUM, closing(_opened_pdf(data)) as pages:
+    with _PDFIUM, closing(_open_pdf(data)) as pages:
         if page >= len(pages):
             raise DataError(f"it has no page {page}: there are {len(pages)}.", code="E_DECODE", hint="Pages count from 0.")
         width, height = pages[page].get_size()
@@ -281,19 +278,10 @@ def _exr(data: Buffer) -> NDArray[Any]:
 
 def _netpbm(data: Buffer) -> NDArray[Any]:
     """PGM and PPM as the numbers that they hold, which Pillow scales to 8 or 16 bits. Source: netpbm's pgm(5), ppm(5)."""
-    parts: list[int] = []
-    at = 2
     view = bytes(data[:4096])
-    while len(parts) < 3:
-        while view[at : at + 1].isspace() or view[at : at + 1] == b"#":
-            at = view.find(b"\n", at) + 1 or len(view) if view[at : at + 1] == b"#" else at + 1
-        start = at
-        while view[at : at + 1].isdigit():
-            at += 1
-        if start == at or at - start > 9:
-            raise DataError("the header of the picture is damaged.", code="E_DECODE")
-        parts.append(int(view[start:at]))
-    width, height, top = parts
+    if (header := _NETPBM_HEADER.match(view)) is None:
+        raise DataError("the header of the picture is damaged.", code="E_DECODE")
+    (width, height, top), at = map(int, header.groups()), header.end()
     bands, dtype = 3 if view[1:2] in b"36" else 1, np.dtype(">u2" if top > 255 else "u1")
     check_size(width, height, bands * dtype.itemsize)
     if view[1:2] in b"23":  # in text
@@ -321,7 +309,7 @@ def jpeg_frame(data: Buffer) -> tuple[str, int]:
     return USUAL_JPEG
 
 
-def _oriented(pixels: NDArray[Any], tag: int) -> NDArray[Any]:
+def _orient(pixels: NDArray[Any], tag: int) -> NDArray[Any]:
     quarters, mirrored = _TURNS.get(tag, (0, False))
     return np.ascontiguousarray(np.rot90(pixels[:, ::-1] if mirrored else pixels, quarters))
 

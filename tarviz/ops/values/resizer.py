@@ -66,8 +66,8 @@ def resize_in_place() -> ResizingInPlace | None:
             return three_bands(image, out, mirror)
         if getattr(own, "size", None) != (height, width):
             own.size, own.pixels = (height, width), np.zeros((height, width, 4), np.uint8)
-            own.written = _shared(own.pixels, _FOUR)
-        native.run("resize_pil", _shared(image, _FOUR), own.written)
+            own.written = _view(own.pixels, _FOUR)
+        native.run("resize_pil", _view(image, _FOUR), own.written)
         return three_bands(own.pixels, out, mirror)
 
     try:
@@ -77,7 +77,7 @@ def resize_in_place() -> ResizingInPlace | None:
     return resize if works else None
 
 
-def _shared(pixels: NDArray[np.uint8], mode: str) -> Image.Image:
+def _view(pixels: NDArray[np.uint8], mode: str) -> Image.Image:
     """A PIL image of a mode of four bands that lies where the array lies.
 
     PIL asks for whole rows of memory, and touches nothing behind the last pixel.

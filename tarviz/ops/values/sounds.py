@@ -13,13 +13,12 @@ from numpy.typing import NDArray
 from tarviz.model.config import options
 from tarviz.model.errors import DataError, LimitError, needed
 from tarviz.model.types import Buffer
-from tarviz.ops.values.av_files import av_file
+from tarviz.ops.values.av_files import AV_TIME_BASE, av_file
 
 SOUNDS = (
     "wav", "flac", "mp3", "ogg", "oga", "opus", "m4a", "aac", "aif", "aiff", "aifc", "wma", "au", "amr", "caf", "w64", "rf64", "voc", "sph",
 )  # fmt: skip
 MOST_RATE = 768_000
-_AV_TIME_BASE = 1_000_000  # av.time_base
 _UNKNOWN = 2**63 - 1  # frames of a FLAC that was written into a pipe, in libsndfile's words
 _ENDLESS = 0x7FFF_0000  # bytes: of what goes into a pipe FFmpeg says 0xffffffff, SoX 0x7ffff024
 _QUIETEST = 1e-10  # librosa.power_to_db, `amin`
@@ -98,7 +97,7 @@ def _by_av(data: Buffer, start: float, seconds: float | None) -> Heard:
         if not 0 < rate <= MOST_RATE:
             raise DataError(f"its sample rate is {rate}.", code="E_DECODE")
         samples = _frames(file, stream, start, seconds, rate, channels)
-        length = file.duration / _AV_TIME_BASE if file.duration else len(samples) / rate
+        length = file.duration / AV_TIME_BASE if file.duration else len(samples) / rate
         return Heard(samples, rate, length, str(stream.codec_context.name))
 
 

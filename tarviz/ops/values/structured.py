@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import tomllib
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,26 +50,9 @@ def decode_structured(kind: str, data: Buffer) -> Any:
         raise DataError(f"this is not {kind}: {str(error).rstrip('.')}.", code="E_DECODE") from error
 
 
-def _msgpack(data: bytes) -> Any:
-    import msgpack
-
-    return msgpack.unpackb(data, strict_map_key=False)
-
-
-def _cbor(data: bytes) -> Any:
-    import cbor2
-
-    return cbor2.loads(data)
-
-
-def _yaml(data: bytes) -> Any:
-    import yaml
-
-    return yaml.safe_load(data)
-
-
-def _toml(data: bytes) -> Any:
-    return tomllib.loads(data.decode("utf-8-sig"))
+def _by(module: str, function: str, **options: Any) -> Callable[[bytes], Any]:
+    """A reader that is a library's own function."""
+    return lambda data: getattr(import_module(module), function)(data, **options)
 
 
 def _safetensors(data: bytes) -> Any:
@@ -121,8 +105,8 @@ def _arrow(data: bytes) -> Any:
 
 
 READERS: dict[str, KindReader] = {
-    "msgpack": KindReader(("mp", "msgpack", "msg"), _msgpack, "msgpack", "media", "UnpackException"),
-    "cbor": KindReader(("cbor",), _cbor, "cbor2", "media", "CBORError"),
+    "msgpack": KindReader(("mp", "msgpack", "msg"), _by("msgpack", "unpackb", strict_map_key=False), "msgpack", "media", "UnpackException"),
+    "cbor": KindReader(("cbor",), _by("cbor2", "loads"), "cbor2", "media", "CBORError"),
     "ten": KindReader(("ten", "tb"), decode_buffer),
     "ply": KindReader(("ply",), decode_ply),
     "pcd": KindReader(("pcd",), decode_pcd),
@@ -130,8 +114,8 @@ READERS: dict[str, KindReader] = {
     "dicom": KindReader(("dcm", "dicom"), decode_dicom, "pydicom", "medical"),
     "nifti": KindReader(("nii",), decode_nifti, "nibabel", "medical"),
     "safetensors": KindReader(("safetensors",), _safetensors, "safetensors", "media", "SafetensorError"),
-    "yaml": KindReader(("yaml", "yml"), _yaml, "yaml", "media", "YAMLError", "pyyaml"),
-    "toml": KindReader(("toml",), _toml),
+    "yaml": KindReader(("yaml", "yml"), _by("yaml", "safe_load"), "yaml", "media", "YAMLError", "pyyaml"),
+    "toml": KindReader(("toml",), lambda data: tomllib.loads(data.decode("utf-8-sig"))),
     "csv": KindReader(("csv",), _csv, "pyarrow", "table", "ArrowException"),
     "tsv": KindReader(("tsv",), lambda data: _csv(data, "\t"), "pyarrow", "table", "ArrowException"),
     "parquet": KindReader(("parquet", "pq"), _parquet, "pyarrow", "table", "ArrowException"),

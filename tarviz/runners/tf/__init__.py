@@ -129,7 +129,7 @@ def run(
             raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
     reader = _reader(rank, world_size, input_context)
     workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
-    route = routes.chosen(pipeline, graph, place, ShapeOptions(output_types, output_shapes, pad, ragged, batch is not None))
+    route = routes.choose(pipeline, graph, place, ShapeOptions(output_types, output_shapes, pad, ragged, batch is not None))
     size = pipeline.options.block_size or 2 * configured().block_size
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=size))
     _learn()
@@ -160,7 +160,7 @@ def run(
     def records(batch: int | None, drop_remainder: bool, ahead: int, again: Callable[[int, bool], Any] | None = None) -> GraphRecords:
         def made(whole: bool) -> Any:
             dataset = route.dataset(source, batch, drop_remainder)
-            return _finished(dataset, _batches(indexed, batch, drop_remainder) if whole else None, ahead)
+            return _finish(dataset, _batches(indexed, batch, drop_remainder) if whole else None, ahead)
 
         return GraphRecords(made, source, batch, lambda: _batches(length(True), batch, drop_remainder), again)
 
@@ -198,7 +198,7 @@ def _batches(length: int | None, batch: int | None, drop_remainder: bool) -> int
     return length if length is None or length < 0 else batches(length, batch, drop_remainder)
 
 
-def _finished(dataset: Any, count: int | None, ahead: int) -> Any:
+def _finish(dataset: Any, count: int | None, ahead: int) -> Any:
     """The dataset with options, prefetching and the `count` of its elements, where that is known."""
     if count is not None:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(count))

@@ -29,7 +29,7 @@ from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.runners.ahead import ahead
 from tarviz.runners.plans import ReaderPlan, Track, Trail, behind, version
 from tarviz.runners.shares import Piece, ShareReader
-from tarviz.runners.walk import placed
+from tarviz.runners.walk import place_error
 
 _Row: TypeAlias = tuple[bytes, str, int, list[Any]]
 
@@ -91,10 +91,10 @@ class FeedChunk:
         """Where a record's members stand; its payloads are gone."""
         return None if self.trail is None else self.trail[0][int(self.trail[1][row])]
 
-    def placed(self, row: int, error: TarvizError) -> TarvizError:
+    def place_error(self, row: int, error: TarvizError) -> TarvizError:
         """The error of a record, with member and byte where these are known."""
         origin = self.origin(row)
-        found = placed(error, origin)
+        found = place_error(error, origin)
         return found if origin is None else found.at(offset=origin.members[0].header_offset)
 
 
@@ -131,7 +131,7 @@ def chunks(
         begin, resumed = number, (piece, record) != (0, 0)
         feeding = _Feeding(pipeline, fields, report, workers, ordered, set() if extra else None, held)
         whole = plan.pieces(turn, epoch + turn)
-        passed = feeding.drawn(plan, turn, epoch + turn, whole, record) if plan.drawn else feeding.parts(whole, piece, record)
+        passed = feeding.draw(plan, turn, epoch + turn, whole, record) if plan.drawn else feeding.parts(whole, piece, record)
         with closing(passed) as parts:
             for chunk in parts:
                 chunk.first = number
@@ -171,10 +171,10 @@ class _Feeding:
         found = list(enumerate(behind(whole, number, record), number))
         width = min(self._workers, len(found))
         if width > 1:
-            return ahead(found, self._opened, self._report, width, self._ordered)
-        return (chunk for each in found for chunk in self._opened(each, self._report))
+            return ahead(found, self._open, self._report, width, self._ordered)
+        return (chunk for each in found for chunk in self._open(each, self._report))
 
-    def _opened(self, numbered: tuple[int, Piece], report: ReadReport) -> Generator[FeedChunk, None, None]:
+    def _open(self, numbered: tuple[int, Piece], report: ReadReport) -> Generator[FeedChunk, None, None]:
         number, piece = numbered
         options = self._pipeline.options
         start, stop = piece.begin, piece.end
@@ -183,7 +183,7 @@ class _Feeding:
         with closing(_in_memory(piece.url, options, report, start, stop) if apart is None else apart) as batches:
             cut = _cut(batches, self._fields, report, self._skip, self._told, piece)
             try:
-                for chunk in cut if apart is None or self._held else in_order(cut, _loaded, loaders(), _LOADING):
+                for chunk in cut if apart is None or self._held else in_order(cut, _load, loaders(), _LOADING):
                     chunk.piece = number
                     self.versions.setdefault(number, version(report.opened))
                     yield chunk
@@ -194,7 +194,7 @@ class _Feeding:
                 report.add(error.at(shard=piece.url).fault, skipped=True)
         self.versions.setdefault(number, version(report.opened))
 
-    def drawn(self, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], taken: int) -> Generator[FeedChunk, None, None]:
+    def draw(self, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], taken: int) -> Generator[FeedChunk, None, None]:
         """Chunks whose records come as those of the eager runner do, mixed and shuffled, without the first `taken`."""
 
         def read(number: int, record: int, end: int) -> Generator[_Row, None, None]:
@@ -303,7 +303,7 @@ def _chunk(batch: Batch, fields: Mapping[str, tuple[str, ...]], members: NDArray
     return FeedChunk(0, keys, [block.shard] * len(rows), block.first + rows, columns, np.empty((len(rows), 0)), (bare, rows))
 
 
-def _loaded(chunk: FeedChunk) -> FeedChunk:
+def _load(chunk: FeedChunk) -> FeedChunk:
     """The chunk with its payloads read."""
     chunk.columns = {name: chunk.column(name) for name in chunk.columns}
     return chunk

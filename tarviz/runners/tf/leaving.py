@@ -25,7 +25,7 @@ class Calls:
     """Calls into Python: how many are under way, whether any were made, and whether the process ends.
 
     >>> calls = Calls()
-    >>> @calls.counted
+    >>> @calls.count
     ... def double(number):
     ...     return 2 * number
     >>> double(4), calls.made, calls.under_way
@@ -37,7 +37,7 @@ class Calls:
         self.ending = False
         self._lock = threading.Lock()
 
-    def counted(self, function: Function) -> Function:
+    def count(self, function: Function) -> Function:
         """The function, its calls counted."""
 
         @functools.wraps(function)

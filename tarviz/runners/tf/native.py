@@ -29,7 +29,7 @@ from tarviz.runners.batch_memory import BatchMemory
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Track
 from tarviz.runners.tf.feed import FeedChunk
-from tarviz.runners.tf.steps import VARIES, GraphStep, paired
+from tarviz.runners.tf.steps import VARIES, GraphStep, pair_up
 from tarviz.runners.walk import Walk
 from tarviz.selection import SelectAll, Structure
 
@@ -82,7 +82,7 @@ def batches(
     record is left out and counted.
     """
     features = step.tensors
-    done = functools.partial(_done, step=step, features=features, report=report, lose=lose)
+    done = functools.partial(_finish, step=step, features=features, report=report, lose=lose)
     broken: Exception | None = None
     with closing(chunks), ThreadPoolExecutor(workers, "tarviz-tf") as pool:
         begun: deque[_Batch] = deque()
@@ -135,7 +135,7 @@ def _work(step: GraphStep, chunk: FeedChunk, begin: int, end: int, columns: Colu
         try:
             made = step.call(chunk.places(at), [column[at] for column in given], chunk.draws[at], offered)
         except TarvizError as error:
-            failed.append((place, chunk.placed(at, error)))
+            failed.append((place, chunk.place_error(at, error)))
             continue
         for column, value in zip(columns, made, strict=True):
             if value is not offered.get(offers.get(id(column), "")):  # one value may be in two columns
@@ -143,7 +143,7 @@ def _work(step: GraphStep, chunk: FeedChunk, begin: int, end: int, columns: Colu
     return failed
 
 
-def _done(
+def _finish(
     batch: _Batch, *, step: GraphStep, features: Sequence[Feature], report: ReadReport, lose: Callable[[int], None] | None
 ) -> Columns:
     """The columns of a batch, when those who work on it are done."""
@@ -164,10 +164,10 @@ def _done(
         chunk, at = batch.origin(int(rows[row]))
         return chunk.places(at)
 
-    return [stacked(column, feature, places, step) for column, feature in zip(columns, features, strict=True)]
+    return [stack(column, feature, places, step) for column, feature in zip(columns, features, strict=True)]
 
 
-def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapping[str, Any]], step: GraphStep) -> NDArray[Any]:
+def stack(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapping[str, Any]], step: GraphStep) -> NDArray[Any]:
     """A column of one array; where shapes are not known before, they have to be equal in a batch. `places` says where a row comes from."""
     if column.dtype != object or feature.dtype in ("bytes", "str") or not len(column):
         return column
@@ -185,7 +185,7 @@ def stacked(column: NDArray[Any], feature: Feature, places: Callable[[int], Mapp
     return np.stack(column.tolist())
 
 
-def received(
+def receive(
     pipeline: Pipeline,
     plan: ReaderPlan,
     step: GraphStep,
@@ -203,7 +203,7 @@ def received(
 
     They begin where `track` does, and it is told where each record stands.
     """
-    away = replace(elsewhere, fit=functools.partial(fitted, step, schema), keeps=plan.shuffle > 1)
+    away = replace(elsewhere, fit=functools.partial(fit_value, step, schema), keeps=plan.shuffle > 1)
     walk = Walk(pipeline, shuffle=plan.shuffle, repeat=repeat, elsewhere=away)
     features = step.tensors
     trail, number = replace(track.trail), 0
@@ -220,12 +220,12 @@ def received(
             if not places:
                 return
             whole = [column[: len(places)] for column in columns]
-            yield [stacked(column, feature, places.__getitem__, step) for column, feature in zip(whole, features, strict=True)]
+            yield [stack(column, feature, places.__getitem__, step) for column, feature in zip(whole, features, strict=True)]
 
 
-def fitted(step: GraphStep, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
+def fit_value(step: GraphStep, schema: Structure, places: Mapping[str, Any], value: Any) -> tuple[Mapping[str, Any], list[Any]]:
     """Where a record is, and its values as they fit the tensors."""
     if isinstance(step.select, SelectAll):
-        return places, step.fitted(places, lambda _, name: value[name])
-    found = [one for _, one in paired(schema, value)]
-    return places, step.fitted(places, lambda at, _: found[at])
+        return places, step.fit(places, lambda _, name: value[name])
+    found = [one for _, one in pair_up(schema, value)]
+    return places, step.fit(places, lambda at, _: found[at])

@@ -18,7 +18,7 @@ from tarviz.runners.tf import service, typed
 from tarviz.runners.tf.native import pays
 from tarviz.runners.tf.service import quiet
 from tarviz.runners.tf.source import HANDLE, Away, Columns, PipelineSource, Threads, Work
-from tarviz.runners.tf.steps import GraphStep, fields_read, has_lists, leaves, parted, refill, schemas, steps, whole
+from tarviz.runners.tf.steps import GraphStep, fields_read, has_lists, leaves, part_lists, refill, schemas, steps, whole
 from tarviz.selection import Structure
 
 _AHEAD = 1  # blocks
@@ -75,14 +75,14 @@ class Route(ABC):
         values = self.values(source, batch, drop_remainder)
         if not self.asked.casts:
             return values
-        shapes = _batched(self.schema, self.asked.shapes, batch)
-        return _mapped(values, lambda element: typed.cast(self.schema, element, self.asked.types, shapes))
+        shapes = _batch_shapes(self.schema, self.asked.shapes, batch)
+        return _map(values, lambda element: typed.cast(self.schema, element, self.asked.types, shapes))
 
-    def _opened(self, dataset: Any, batch: int | None) -> Any:
+    def _open_lists(self, dataset: Any, batch: int | None) -> Any:
         """Lists as ragged tensors, or padded: they travel as strings."""
         schema, pad = self.schema, self.asked.pad
         if has_lists(schema):
-            return _mapped(dataset, lambda element: typed.opened(schema, element, batched=batch is not None, pad=pad))
+            return _map(dataset, lambda element: typed.open_lists(schema, element, batched=batch is not None, pad=pad))
         return dataset
 
 
@@ -140,7 +140,7 @@ class Graph(Route):
 
             def work(number: Any, drawn: Any, *columns: Any) -> Any:
                 values = _record(source, self.steps, handle, number, drawn, dict(zip(source.columns, columns, strict=True)))
-                return number, refill(parted(self.schema), values)
+                return number, refill(part_lists(self.schema), values)
 
             blocks = pulled.map(quiet(shape)).prefetch(_AHEAD)
             records = blocks.unbatch().map(quiet(work), num_parallel_calls=source.workers, deterministic=True).ignore_errors()
@@ -160,10 +160,10 @@ class Graph(Route):
             if not drop_remainder or batch is None:
                 return through.map(quiet(lambda numbers, values: values))
             whole = through.filter(quiet(lambda numbers, values: tf.size(numbers) == batch))
-            return whole.map(quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _sized(value, batch), values)))
+            return whole.map(quiet(lambda numbers, values: tf.nest.map_structure(lambda value: _set_size(value, batch), values)))
 
         made = _run(source.start, source.pull, [tf.int64, tf.float64, *_kinds(source)], then)
-        return self._opened(made, batch)
+        return self._open_lists(made, batch)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -180,13 +180,13 @@ class InThreads(Route):
         def pick(*columns: Any) -> Any:
             for column, feature in zip(columns, features, strict=True):
                 column.set_shape((None, *feature.shape))
-            return refill(parted(self.schema), list(columns))
+            return refill(part_lists(self.schema), list(columns))
 
         features = self.step.tensors
         made = _columns(source, [_dtype(feature) for feature in features], pick, batch or 1, drop_remainder)
         if batch is None:
-            made = _mapped(made, lambda element: tf.nest.map_structure(lambda value: value[0], element))
-        return self._opened(made, batch)
+            made = _map(made, lambda element: tf.nest.map_structure(lambda value: value[0], element))
+        return self._open_lists(made, batch)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -200,7 +200,7 @@ class OnEngine(InThreads):
         return Away(self.step, self.place, self.schema)
 
 
-def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAddress | None, asked: ShapeOptions) -> Route:
+def choose(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAddress | None, asked: ShapeOptions) -> Route:
     """The route for a pipeline. `graph`: True the graph, False threads, None what takes less time; `place`: run elsewhere."""
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
@@ -208,7 +208,7 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
     first = plan.first
     lists = asked.ragged or asked.pad is not None
     varies = lists or (asked.shapes is not None and not asked.batched)
-    schema = typed.found(pipeline, plan.schema, asked.types, asked.shapes, varies=lists, batched=asked.batched)
+    schema = typed.find(pipeline, plan.schema, asked.types, asked.shapes, varies=lists, batched=asked.batched)
     common = fields, plan.needs is None, schema, asked
 
     def probe() -> dict[str, Any]:
@@ -228,13 +228,13 @@ def chosen(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
     return Raw(*common, sum(len(first[ext]) for ext in first if plan.needs is None or ext in plan.needs))
 
 
-def _mapped(dataset: Any, function: Callable[[Any], Any]) -> Any:
+def _map(dataset: Any, function: Callable[[Any], Any]) -> Any:
     """`dataset.map` with each element as one structure: tf.data gives a tuple as arguments, that of one element too."""
     unpacked = isinstance(dataset.element_spec, tuple)
     return dataset.map(quiet(lambda *values: function(values if unpacked else values[0])))
 
 
-def _batched(schema: Any, shapes: Any, batch: int | None) -> Any:
+def _batch_shapes(schema: Any, shapes: Any, batch: int | None) -> Any:
     """The shapes given, with the axis of batches."""
     if shapes is None or batch is None:
         return shapes
@@ -278,7 +278,7 @@ def _columns(source: PipelineSource, kinds: list[Any], pick: Callable[..., Any],
     return found.prefetch(_AHEAD)
 
 
-def _sized(value: Any, size: int) -> Any:
+def _set_size(value: Any, size: int) -> Any:
     return tf.ensure_shape(value, [size, *value.shape[1:]])
 
 

@@ -18,7 +18,7 @@ from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read.indexed import usable_index
 from tarviz.read.stream import ReadReport
-from tarviz.runners.shares import Piece, trusted
+from tarviz.runners.shares import Piece, trusted_index
 from tarviz.runners.tf.feed import lacks, members_of
 
 _RUN = 64, 4 << 20  # records and bytes of a run, at most
@@ -117,7 +117,7 @@ def places(
 def _index(pipeline: Pipeline, piece: Piece) -> tuple[ShardIndex, int]:
     options = pipeline.options
     plain = piece.only is None and piece.of == 1 and not options.where and not options.keys
-    if plain and trusted(piece.url, options) is not None and (found := usable_index(piece.url, options)) is not None:
+    if plain and trusted_index(piece.url, options) is not None and (found := usable_index(piece.url, options)) is not None:
         index, stat = found
         if not index.members.sparse and stat.size is not None:
             return index, stat.size

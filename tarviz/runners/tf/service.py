@@ -31,10 +31,10 @@ from tarviz.runners.ahead import ReadingThread
 from tarviz.runners.elsewhere import Elsewhere, MadeRow, RowSource, Worked
 from tarviz.runners.plans import Trail
 from tarviz.runners.shares import Piece
-from tarviz.runners.tf.native import fitted
+from tarviz.runners.tf.native import fit_value
 from tarviz.runners.tf.served import ServedPlaces, places
 from tarviz.runners.tf.steps import GraphStep, leaves
-from tarviz.runners.walk import placed
+from tarviz.runners.walk import place_error
 from tarviz.selection import Structure
 
 PATIENCE = 3.0  # seconds without a record in its turn, after which the workers are asked whether they are there
@@ -59,7 +59,7 @@ class Service(Elsewhere):
     schema: Structure = ()
 
     @contextmanager
-    def begun(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
+    def start(self, pipeline: Pipeline, work: Worked, *, stops: bool) -> Iterator[RowSource]:
         """The workers of the service; what is done with a record is their graph."""
         yield ServiceWorkers(self, pipeline)
 
@@ -153,9 +153,9 @@ class ServiceWorkers:
         try:
             drawn = found.draws[each] if pipeline.chain.draws else None
             value = pipeline.select.pick(pipeline.chain.run(unpack(record, pipeline.needs), drawn))
-            made = fitted(step, self._place.schema, there, value)
+            made = fit_value(step, self._place.schema, there, value)
         except TarvizError as error:
-            return placed(error, record)
+            return place_error(error, record)
         if not self._told:
             self._told = True
             text = f"W_LOCAL {file.url}, record {record.key!r}: the service refused it, and it was worked on here. So will others be."
@@ -174,10 +174,10 @@ class _Feed:
         self._without = 0
         self._parts: dict[int, list[tuple[Any, list[Any]]]] = {}
         self._missing = len(found.keys)  # records of runs that are not whole
-        self._thread: ReadingThread[Any] = ReadingThread(made, self._given, threading.Event(), _AHEAD)
+        self._thread: ReadingThread[Any] = ReadingThread(made, self._take, threading.Event(), _AHEAD)
         self.stop = self._thread.stop
 
-    def _given(self, made: Any, _: ReadReport) -> Generator[Any, None, None]:
+    def _take(self, made: Any, _: ReadReport) -> Generator[Any, None, None]:
         service = tf.data.experimental.service
         mode = service.ShardingPolicy.DYNAMIC
         for run, numbers, values in made.apply(service.distribute(processing_mode=mode, service=self._address, compression=None)):

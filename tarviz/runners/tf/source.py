@@ -20,10 +20,10 @@ from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
 from tarviz.runners.batch_memory import ALIGNED, BatchMemory, aligned
 from tarviz.runners.elsewhere import Elsewhere
-from tarviz.runners.plans import ReaderPlan, Resumed, State, Track, Trail, chosen, state_of
+from tarviz.runners.plans import ReaderPlan, Resumed, State, Track, Trail, resume, state_of
 from tarviz.runners.tf.feed import FeedChunk, chunks
 from tarviz.runners.tf.leaving import CALLS, too_late
-from tarviz.runners.tf.native import batches, received, room
+from tarviz.runners.tf.native import batches, receive, room
 from tarviz.runners.tf.steps import GraphStep
 from tarviz.selection import Structure
 
@@ -31,28 +31,13 @@ HANDLE = np.full(ALIGNED // 8, -1, np.int64)  # no iteration yet
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Flowing:
-    """Nothing went wrong so far."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Failing:
-    """No more records come, because of this error: it is raised after those that are under way in the graph."""
-
-    error: BaseException
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Failed:
-    """This error was raised. What TensorFlow reads ahead goes on asking, and gets it again."""
-
-    error: BaseException
-
-
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class SourcePass:
-    """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
+    """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong.
+
+    No more records come because of `failing`: it is raised after those that are under way in the graph. `failed` was raised: what
+    TensorFlow reads ahead goes on asking, and gets it again.
+    """
 
     chunks: Generator[FeedChunk, None, None]
     columns: Iterator[list[NDArray[Any]]]
@@ -63,7 +48,8 @@ class SourcePass:
     memory: Callable[[], NDArray[np.uint8] | None]
     issued: int = 0
     pulled: bool = False
-    state: Flowing | Failing | Failed = Flowing()
+    failing: BaseException | None = None
+    failed: BaseException | None = None
     refused: dict[int, BaseException] = field(default_factory=dict)  # records by number, and why
 
     def holds(self, handle: NDArray[np.int64]) -> bool:
@@ -184,11 +170,11 @@ class PipelineSource:
 
     def load(self, state: State) -> None:
         """Let the next iteration go on where a state says."""
-        loaded = chosen(self.plan, state)
+        loaded = resume(self.plan, state)
         self.set_epoch(None)
         self.epoch, self._loaded = loaded.epoch, loaded
 
-    @CALLS.counted
+    @CALLS.count
     def start(self, size: int = 0, drop_remainder: bool = False) -> NDArray[np.int64]:
         """Begin an iteration; returns its handle, which TensorFlow holds as long as its iterator lives.
 
@@ -220,7 +206,7 @@ class PipelineSource:
             extra=self.extra,
             held=not isinstance(self.work, Columns),
         )
-        columns, close = self._worked(pulled, plan, first, size, report, track)
+        columns, close = self._begin_work(pulled, plan, first, size, report, track)
         if size:
             columns = even(columns, size, drop_remainder)
         memory = aligned(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
@@ -228,10 +214,10 @@ class PipelineSource:
         handle[:] = number
         run = self._runs[number] = SourcePass(pulled, columns, close, report, track, deque(), weakref.ref(memory))
         self.report, self.error = report, None
-        weakref.finalize(memory, _dropped, weakref.ref(self), number, weakref.ref(run)).atexit = False
+        weakref.finalize(memory, _let_go, weakref.ref(self), number, weakref.ref(run)).atexit = False
         return handle
 
-    def _worked(
+    def _begin_work(
         self, pulled: Generator[FeedChunk, None, None], plan: ReaderPlan, epoch: int, size: int, report: ReadReport, track: Track
     ) -> tuple[Iterator[list[NDArray[Any]]], Callable[[], None]]:
         """The columns of an iteration, and what ends it."""
@@ -243,7 +229,7 @@ class PipelineSource:
                 made = batches(pulled, step, size, self.workers, report, self.memory(), lose)
                 return made, made.close
             case Away(step, place, schema):
-                made = received(
+                made = receive(
                     self.pipeline,
                     plan,
                     step,
@@ -258,7 +244,7 @@ class PipelineSource:
                 )
                 return made, made.close
 
-    @CALLS.counted
+    @CALLS.count
     def go_on(self, size: int, drop_remainder: bool, handle: NDArray[np.int64], turn: Any) -> NDArray[np.int64]:
         """The handle of an iteration, to be given at its next `turn`; the first, 0, begins it, as `start` does.
 
@@ -270,7 +256,7 @@ class PipelineSource:
         memory = None if run is None else run.memory()
         return handle.copy() if memory is None else memory.view(np.int64)
 
-    @CALLS.counted
+    @CALLS.count
     def take(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
         """The next records as they are, in columns; empty ones are the end. What goes wrong is raised."""
         run = self._runs.get(int(handle[0]))  # none: it ended with an error, and somebody asks again
@@ -290,7 +276,7 @@ class PipelineSource:
             columns = self._nothing()
         return tuple(columns)
 
-    @CALLS.counted
+    @CALLS.count
     def pull(self, handle: NDArray[np.int64]) -> tuple[Any, ...]:
         """The next records for the steps: whether there are any, their numbers, random numbers and columns.
 
@@ -304,7 +290,7 @@ class PipelineSource:
                 chunk = next(run.chunks, None)
             except BaseException as error:  # noqa: BLE001
                 if not too_late(error):
-                    run.state, self.error = Failing(error), error
+                    run.failing = self.error = error
         if run is None or chunk is None:
             return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
         run.issued = chunk.first + len(chunk)
@@ -324,7 +310,7 @@ class PipelineSource:
             while len(run.kept) > _KEPT and run.kept[1].first + self.reach < run.kept[-3].first:
                 run.kept.popleft()
 
-    @CALLS.counted
+    @CALLS.count
     def call(self, step: int, handle: NDArray[np.int64], number: Any, draw: NDArray[np.float64], *values: Any) -> list[Any]:
         """What a Python step makes of a record."""
         run = self._runs[int(handle[0])]
@@ -336,7 +322,7 @@ class PipelineSource:
             run.refused[int(number)] = error
             raise
 
-    @CALLS.counted
+    @CALLS.count
     def settle(self, handle: NDArray[np.int64], expected: Any, numbers: NDArray[np.int64]) -> bool:
         """Account for the records from `expected` on that are not among `numbers`, those that came through; -1: the end.
 
@@ -344,22 +330,22 @@ class PipelineSource:
         """
         run = self._runs[int(handle[0])]
         ended = int(numbers[0]) < 0
-        if isinstance(run.state, Failed):
-            raise run.state.error
+        if run.failed is not None:
+            raise run.failed
         through = run.issued if ended else int(numbers[-1]) + 1
         lost = set(range(int(expected), through)) - ({*numbers.tolist()} if not ended else set())
         for number in sorted(lost):
             error = self._why(run, number)
             if not isinstance(error, TarvizError) or self.pipeline.options.on_error == "raise":
-                run.state, self.error = Failed(error), error
+                run.failed = self.error = error
                 raise error
             run.report.add(error.fault, skipped=True)
             run.track.lose(number)
         if ended:
             self._runs.pop(int(handle[0]), None)
             run.report.tell_skipped()
-            if isinstance(run.state, Failing):
-                raise run.state.error
+            if run.failing is not None:
+                raise run.failing
         return True
 
     def _why(self, run: SourcePass, number: int) -> BaseException:
@@ -380,7 +366,7 @@ class PipelineSource:
                 shard=places["__shard__"],
                 key=places["__key__"],
             )
-        return chunk.placed(row, found) if isinstance(found, TarvizError) else found
+        return chunk.place_error(row, found) if isinstance(found, TarvizError) else found
 
     def _find(self, run: SourcePass, number: int) -> tuple[FeedChunk, int]:
         with self._lock:
@@ -408,21 +394,21 @@ def even(parts: Iterator[list[NDArray[Any]]], size: int, drop_remainder: bool) -
         length, at = len(part[0]), 0
         while count + length - at >= size:
             end = at + size - count
-            yield _joined([*held, [column[at:end] for column in part]])
+            yield _join([*held, [column[at:end] for column in part]])
             held, count, at = [], 0, end
         if at < length:
             held.append([column[at:] for column in part])
             count += length - at
         del part
     if held and not drop_remainder:
-        yield _joined(held)
+        yield _join(held)
 
 
-def _joined(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
+def _join(parts: list[list[NDArray[Any]]]) -> list[NDArray[Any]]:
     return parts[0] if len(parts) == 1 else [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
 
-def _dropped(source: weakref.ref[PipelineSource], handle: int, run: weakref.ref[SourcePass]) -> None:
+def _let_go(source: weakref.ref[PipelineSource], handle: int, run: weakref.ref[SourcePass]) -> None:
     found, alive = source(), run()
     if found is not None and alive is not None and alive.pulled:  # else TensorFlow made a copy of the handle: it says nothing
         found.drop(handle)

@@ -15,8 +15,8 @@ from tarviz.model.types import PLACES, Feature, Schema, to_bytes, to_text
 from tarviz.ops.base import FieldOp, taken_place
 from tarviz.ops.chains import Chain
 from tarviz.pipeline import Pipeline
-from tarviz.runners.tf.value_types import Listed, as_array, packed
-from tarviz.selection import Select, SelectAll, Selection, SelectJSON, Structure
+from tarviz.runners.tf.value_types import Listed, as_array, pack
+from tarviz.selection import Leaf, Select, SelectAll, Selection, SelectJSON, Structure
 
 T = TypeVar("T")
 
@@ -74,15 +74,15 @@ class GraphStep:
         record = {**places, **{name: _as_python(value, feature) for (name, feature), value in given}}
         result = self.chain.run(record, draw, room)
         picked = None if self.select is None else leaves_of(self.select, dict(self.gives))
-        return self.fitted(places, lambda at, name: result[name] if picked is None else picked[at].pick(result))
+        return self.fit(places, lambda at, name: result[name] if picked is None else picked[at].pick(result))
 
-    def fitted(self, places: Mapping[str, Any], value: Callable[[int, str], Any]) -> list[Any]:
+    def fit(self, places: Mapping[str, Any], value: Callable[[int, str], Any]) -> list[Any]:
         """Values as arrays and bytes that fit `gives`: `value(at, name)` is the one of its entry `at`."""
         made: list[Any] = []
         for at, (name, feature) in enumerate(self.gives):
             try:
                 found = value(at, name)
-                made += packed(found, feature) if isinstance(feature, Listed) else [_as_tensor(found, feature)]
+                made += pack(found, feature) if isinstance(feature, Listed) else [_as_tensor(found, feature)]
             except (SchemaError, KeyError) as error:
                 leaf = None if self.select is None else leaves_of(self.select, dict(self.gives))[at]
                 what = error.message if isinstance(error, SchemaError) else "is not there"
@@ -110,28 +110,28 @@ def leaves(structure: Structure) -> list[Any]:
     return [structure]
 
 
-def paired(structure: Structure, values: Any) -> Iterator[tuple[Any, Any]]:
+def pair_up(structure: Structure, values: Any) -> Iterator[tuple[Any, Any]]:
     """What stands in a structure, in order, each with the value that stands there in `values`.
 
-    >>> list(paired((Feature("uint8"), {"b": Feature("object")}), (1, {"b": [2, 3]})))
+    >>> list(pair_up((Feature("uint8"), {"b": Feature("object")}), (1, {"b": [2, 3]})))
     [(Feature(dtype='uint8', shape=()), 1), (Feature(dtype='object', shape=()), [2, 3])]
     """
     if isinstance(structure, Mapping):
         for name, part in structure.items():
-            yield from paired(part, values[name])
+            yield from pair_up(part, values[name])
     elif isinstance(structure, tuple | list):
         for part, value in zip(structure, values, strict=True):
-            yield from paired(part, value)
+            yield from pair_up(part, value)
     else:
         yield structure, values
 
 
-def leaves_of(select: Selection, schema: Structure) -> list[Select | SelectJSON]:
+def leaves_of(select: Selection, schema: Structure) -> list[Leaf]:
     """The node of each leaf of what a selection gives."""
     return [Select(name) for name in schema] if isinstance(select, SelectAll) else list(select.leaves())
 
 
-def parted(schema: Structure) -> Structure:
+def part_lists(schema: Structure) -> Structure:
     """The schema with a tuple in place of each list: the strings that it travels in."""
     return refill(schema, [("",) * (1 + part.ragged) if isinstance(part, Listed) else part for part in leaves(schema)])
 
@@ -160,7 +160,7 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
         if taken := [ext for ext in fields if ext in PLACES]:
             raise taken_place(taken[0])
         return {ext: (ext,) for ext in fields}
-    asked = _asked(pipeline)
+    asked = _names_asked(pipeline)
     single = frozenset[str]().union(*(op.needs(frozenset()) or () for op in pipeline.chain if not op.alternatives))
     made: dict[str, tuple[str, ...]] = {}
     for ext in fields:
@@ -170,7 +170,7 @@ def fields_read(pipeline: Pipeline, fields: Schema, needs: frozenset[str] | None
     return made
 
 
-def _asked(pipeline: Pipeline) -> list[tuple[str, ...]]:
+def _names_asked(pipeline: Pipeline) -> list[tuple[str, ...]]:
     """The names by which ops and selection ask for fields that are read, not for those that an op renamed."""
     asked: list[tuple[str, ...]] = []
     renamed: frozenset[str] = frozenset()
@@ -228,14 +228,14 @@ def steps(
         if not in_python:
             made.append(GraphStep(part, draws, False))
         elif picking and end == len(chain):
-            made.append(GraphStep(part, draws, True, live[at], _picked(select, schema), True, select))
+            made.append(GraphStep(part, draws, True, live[at], _leaf_features(select, schema), True, select))
         elif all(isinstance(op, FieldOp) for op in part):
             made.append(_on_fields(part, draws, found[at : end + 1], live[at], live[end]))
         else:
             made.append(GraphStep(part, draws, True, live[at], tuple(live[end].items()), True))
         at = end
     if picking and (not made or made[-1].select is None):
-        made.append(GraphStep(Chain(), slice(0, 0), True, live[-1], _picked(select, schema), True, select))
+        made.append(GraphStep(Chain(), slice(0, 0), True, live[-1], _leaf_features(select, schema), True, select))
     return made
 
 
@@ -255,7 +255,7 @@ def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> GraphStep:
     chain, select = pipeline.chain, pipeline.select
     _check_all(schema)
     takes = _live(fields, chain.needs(select.needs()))
-    return GraphStep(chain, slice(0, chain.draws), True, takes, _picked(select, schema), True, select)
+    return GraphStep(chain, slice(0, chain.draws), True, takes, _leaf_features(select, schema), True, select)
 
 
 def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]], *, varies: bool = False) -> list[Schema]:
@@ -283,7 +283,7 @@ def _live(schema: Schema, needs: frozenset[str] | None) -> Schema:
     return schema if needs is None else Schema({name: feature for name, feature in schema.items() if name in needs})
 
 
-def _picked(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], ...]:
+def _leaf_features(select: Selection, schema: Structure) -> tuple[tuple[str, Feature], ...]:
     found = leaves(schema)
     if isinstance(select, SelectAll):
         return tuple(zip(schema, found, strict=True))

@@ -16,8 +16,8 @@ from tarviz.ops.base import FieldOp, unpack
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.runners.tf.steps import leaves, leaves_of, paired, refill
-from tarviz.runners.tf.value_types import TEXT_END, Listed, feature, observed
+from tarviz.runners.tf.steps import leaves, leaves_of, pair_up, refill
+from tarviz.runners.tf.value_types import TEXT_END, Listed, feature, observe
 from tarviz.selection import SelectJSON, Structure
 
 _NO_ARRAY = ("bytes", "str")
@@ -25,7 +25,7 @@ _JSON = 256  # records looked at to type values that JSON holds
 _WORKED = 4  # the same where the chain has to be run
 
 
-def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, varies: bool = False, batched: bool = False) -> Structure:
+def find(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, varies: bool = False, batched: bool = False) -> Structure:
     """The schema with types for JSON values and Python objects: those given, else those that fit the first records.
 
     With `varies`, arrays may have other sizes where `shapes` says None, else where the first records differ; batches of them are lists.
@@ -39,12 +39,12 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, var
                 made.append(known)
                 continue
             size = sizes[at]
-            wide = _widened(known, _varying(pipeline, leaf, known) if size is None else size)
+            wide = _widen(known, _varying(pipeline, leaf, known) if size is None else size)
             made.append(feature(wide.dtype, wide.shape) if varies and batched else wide)
             continue
         seen = known
         if kinds[at] is None or sizes[at] is None:
-            seen = observed(_sample(pipeline, leaf)) or known
+            seen = observe(_sample(pipeline, leaf)) or known
         dtype = seen.dtype if kinds[at] is None else _name(kinds[at])
         size = sizes[at]
         shape = seen.shape if size is None else size
@@ -52,7 +52,7 @@ def found(pipeline: Pipeline, schema: Structure, types: Any, shapes: Any, *, var
     return refill(schema, made)
 
 
-def _widened(known: Feature, shape: tuple[int | None, ...]) -> Feature:
+def _widen(known: Feature, shape: tuple[int | None, ...]) -> Feature:
     """The feature with None where `shape` has it; itself where that has another rank: the cast says what does not fit."""
     if len(shape) != len(known.shape):
         return known
@@ -125,13 +125,13 @@ def flat_shapes(schema: Structure, shapes: Any) -> list[tuple[int | None, ...] |
     return [None if shape.rank is None else tuple(shape.as_list())]
 
 
-def opened(schema: Structure, values: Any, *, batched: bool, pad: Any) -> Any:
-    """Tensors of lists out of the bytes they travelled in (`value_types.packed`); `values` has a tuple of strings for each."""
-    parts = paired(schema, values)
-    return refill(schema, [_listed(part, known, batched, pad) if isinstance(known, Listed) else part for known, part in parts])
+def open_lists(schema: Structure, values: Any, *, batched: bool, pad: Any) -> Any:
+    """Tensors of lists out of the bytes they travelled in (`value_types.pack`); `values` has a tuple of strings for each."""
+    parts = pair_up(schema, values)
+    return refill(schema, [_open_list(part, known, batched, pad) if isinstance(known, Listed) else part for known, part in parts])
 
 
-def _listed(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
+def _open_list(parts: Any, listed: Listed, batched: bool, pad: Any) -> Any:
     texts, *counts = (tf.strings.reduce_join(part) for part in parts)
     lengths = [tf.io.decode_raw(part, tf.int64) for part in counts]
     if listed.dtype in ("str", "bytes"):
@@ -166,7 +166,7 @@ def cast(schema: Structure, values: Any, types: Any, shapes: Any) -> Any:
         return value if shape is None or isinstance(value, tf.RaggedTensor) else tf.ensure_shape(value, shape)
 
     kinds, sizes = flat_types(schema, types), flat_shapes(schema, shapes)
-    flat = [value for _, value in paired(schema, values)]
+    flat = [value for _, value in pair_up(schema, values)]
     return refill(schema, [one(*each) for each in zip(flat, kinds, sizes, strict=True)])
 
 

@@ -35,13 +35,13 @@ def feature(dtype: str, shape: Sequence[int | None]) -> Feature:
     return Listed(dtype, tuple(shape)) if None in shape else Feature(dtype, tuple(shape))
 
 
-def observed(values: Iterable[Any]) -> Feature | None:
+def observe(values: Iterable[Any]) -> Feature | None:
     """The feature that fits values of one field, one from each of several records; None where nothing does.
 
     Whole numbers and others together are float64. A length that is the same in two records or more is taken for a size; null (None)
     says nothing.
 
-    >>> print(observed([1, 2.5]), observed([[[1, 2], [3, 4]], [[5, 6]]]))
+    >>> print(observe([1, 2.5]), observe([[[1, 2], [3, 4]], [[5, 6]]]))
     float64 int64[?, 2]
     """
     kinds: set[str] = set()
@@ -107,7 +107,7 @@ def as_array(value: Any, dtype: str) -> NDArray[Any]:
     return found
 
 
-def packed(value: Any, listed: Listed) -> list[bytes]:
+def pack(value: Any, listed: Listed) -> list[bytes]:
     """A value of lists as bytes: the numbers or texts in a row, then the lengths of each ragged axis, int64."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return _array(value, listed)
@@ -147,6 +147,6 @@ def _words(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, list | tuple):
-        found = observed([value])
+        found = observe([value])
         return f"{found}, {len(value)} of them" if found is not None else "a list of values of different kinds"
-    return str(observed([value]) or type(value).__name__)
+    return str(observe([value]) or type(value).__name__)

@@ -14,7 +14,7 @@ from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import elsewhere
-from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, chosen, state_of
+from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, resume, state_of
 from tarviz.runners.shares import ShareReader, shared_by_caller, world_of
 from tarviz.runners.torch.epochs import SIZE, Epochs
 from tarviz.runners.torch.worker_errors import travelling
@@ -168,7 +168,7 @@ class TorchRecords(IterableDataset):  # type: ignore[misc, type-arg, unused-igno
             iteration = hash((worker.seed - worker.id, worker.num_workers, self._begun))
             epoch, at, count = self.epochs.begin_in(worker.id, iteration), worker.id, worker.num_workers
         self.report = report = ReadReport()
-        with sent():
+        with send_errors():
             if worker is not None and self.elsewhere is not None:
                 raise UsageError(
                     "the cluster does the work: workers of a loader would each ask it for a part.",
@@ -181,7 +181,7 @@ class TorchRecords(IterableDataset):  # type: ignore[misc, type-arg, unused-igno
     def _begin(self, epoch: int, at: int, count: int) -> tuple[ReaderPlan, Trail]:
         """What worker `at` of `count` reads in an iteration, and from where on."""
         loaded, self._loaded = self._loaded, None
-        resumed = Resumed(-1) if loaded is None else chosen(self.plan(at, count), loaded)
+        resumed = Resumed(-1) if loaded is None else resume(self.plan(at, count), loaded)
         if resumed.epoch != epoch:  # the worker's copy is of a data set whose state was used in the iteration before
             return self.plan(at, count), Trail()
         at = (at + resumed.turn) % count
@@ -189,7 +189,7 @@ class TorchRecords(IterableDataset):  # type: ignore[misc, type-arg, unused-igno
 
     def _steps(self, plan: ReaderPlan, epoch: int, trail: Trail, report: ReadReport) -> Generator[Any, None, None]:
         walk = Walk(self.pipeline, shuffle=self.shuffle, repeat=self.repeat, chunk=_CHUNK, elsewhere=self.elsewhere)
-        with sent(), closing(walk.values(plan, epoch, report, trail)) as values:
+        with send_errors(), closing(walk.values(plan, epoch, report, trail)) as values:
             for place, value in values:
                 trail.move(place)
                 yield value
@@ -216,7 +216,7 @@ class TorchRecords(IterableDataset):  # type: ignore[misc, type-arg, unused-igno
         It may have been saved with other numbers of workers and ranks; where the number of ranks was another, it is a list of
         the states of all ranks. `ChangedError` when a shard it stands in was replaced, `UsageError` when it is of another pipeline.
         """
-        with sent():
+        with send_errors():
             states = [state] if isinstance(state, Mapping) else list(state)
             for each in states:
                 check(self.plan(), each)
@@ -281,7 +281,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     def __iter__(self) -> Any:
         dataset, epoch = self.dataset, self.dataset.epoch
         loaded = dataset._loaded
-        resumed = Resumed(epoch) if loaded is None else chosen(self._plan(), loaded)
+        resumed = Resumed(epoch) if loaded is None else resume(self._plan(), loaded)
         if loaded is not None:
             self._iterator = None  # workers that persist have a copy without the state
         self._now = self._plan(resumed.rest), epoch
@@ -293,7 +293,7 @@ class Loader(DataLoader):  # type: ignore[misc, type-arg, unused-ignore]
     def _get_iterator(self) -> Any:
         # Batches of this loader bear stamps, those of one that others make of its attributes (accelerate, Ray Train) do not.
         clean: Callable[[Any], Any] = self.collate_fn
-        self.collate_fn = functools.partial(_stamped, clean, self.dataset)
+        self.collate_fn = functools.partial(_stamp, clean, self.dataset)
         try:
             return super()._get_iterator()
         finally:
@@ -332,7 +332,7 @@ def safe_context() -> str | None:
 
 
 @contextmanager
-def sent() -> Iterator[None]:
+def send_errors() -> Iterator[None]:
     """Lets errors of a worker reach the process of its loader as they are."""
     try:
         yield
@@ -342,7 +342,7 @@ def sent() -> Iterator[None]:
         raise
 
 
-def _stamped(collate: Callable[[Any], Any], dataset: TorchRecords, items: Any) -> tuple[Any, tuple[int, dict[str, Any]]]:
+def _stamp(collate: Callable[[Any], Any], dataset: TorchRecords, items: Any) -> tuple[Any, tuple[int, dict[str, Any]]]:
     worker = get_worker_info()
     here: Any = dataset if worker is None else worker.dataset
     return collate(items), here.mark()

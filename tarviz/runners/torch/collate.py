@@ -29,14 +29,14 @@ class Collate:
     pad: Any = None
 
     def __call__(self, values: Sequence[Any]) -> Any:
-        return self._joined(self.select, values)
+        return self._join(self.select, values)
 
-    def _joined(self, select: Selection, values: Sequence[Any]) -> Any:
+    def _join(self, select: Selection, values: Sequence[Any]) -> Any:
         match select:
             case SelectDict(items):
-                return {name: self._joined(item, [value[name] for value in values]) for name, item in items}
+                return {name: self._join(item, [value[name] for value in values]) for name, item in items}
             case SelectList(items):
-                return [self._joined(item, [value[at] for value in values]) for at, item in enumerate(items)]
+                return [self._join(item, [value[at] for value in values]) for at, item in enumerate(items)]
             case _:
                 return self._of_one(values)
 
@@ -50,7 +50,7 @@ class Collate:
         forms = set(map(_form, values))
         if len(forms) == 1 and None not in forms:
             return default_collate(list(values))
-        made = None if self.pad is None else _padded(values, 0 if self.pad is True else self.pad)
+        made = None if self.pad is None else _pad(values, 0 if self.pad is True else self.pad)
         return [_alone(value) for value in values] if made is None else torch.from_numpy(made)
 
 
@@ -69,10 +69,10 @@ def _form(value: Any) -> Any:
     return type(value) if isinstance(value, float) or (isinstance(value, int) and -_LARGEST <= value < _LARGEST) else None
 
 
-def _padded(values: Sequence[Any], fill: Any) -> NDArray[Any] | None:
+def _pad(values: Sequence[Any], fill: Any) -> NDArray[Any] | None:
     """Arrays, and lists of numbers, as one array; None where they are none, or of different numbers of axes.
 
-    >>> _padded([[1, 2], [3], []], -1).tolist()
+    >>> _pad([[1, 2], [3], []], -1).tolist()
     [[1, 2], [3, -1], [-1, -1]]
     """
     arrays = [array for value in values if (array := _array(value, fill)) is not None]
@@ -91,5 +91,5 @@ def _padded(values: Sequence[Any], fill: Any) -> NDArray[Any] | None:
 def _array(value: Any, fill: Any) -> NDArray[Any] | None:
     if isinstance(value, list | tuple):
         plain = all(isinstance(part, bool | int | float) and _form(part) is not None for part in value)
-        value = np.array(value) if plain else _padded(value, fill)
+        value = np.array(value) if plain else _pad(value, fill)
     return np.asarray(value) if isinstance(value, np.ndarray | torch.Tensor) and _form(value) is not None else None

@@ -15,12 +15,12 @@ class _Travelling(type):
 def _arrive(error: TarvizError) -> Any:
     """What the class becomes in the other process: a function of the traceback's text that gives the error itself."""
 
-    def raised(message: str = "") -> TarvizError:
+    def give(message: str = "") -> TarvizError:
         error.add_note(message)
         return error
 
-    raised.__name__ = type(error).__name__
-    return raised
+    give.__name__ = type(error).__name__
+    return give
 
 
 def _depart(kind: Any) -> tuple[Any, ...]:

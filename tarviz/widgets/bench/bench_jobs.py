@@ -63,7 +63,7 @@ def of_pipeline(pipeline: Pipeline, runner: str, setting: dict[str, Any], clock:
 
     def start() -> Counts:
         running[:] = [timer := StageTimer(clock, cpu)]
-        return counted(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None).timed(timer), timer)
+        return counted(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None).measure(timer), timer)
 
     return Trial(name, "tarviz", start, setting, lambda: groups(running[0], workers) if running else [])
 

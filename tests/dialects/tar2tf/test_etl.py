@@ -226,7 +226,7 @@ class TestShares:
 
     def read(self, *pieces: Piece, number: int = 0) -> list[tuple[int, int]]:
         """(piece, record) of each row."""
-        with Etl("ais-etl", name="one").begun(Pipeline(self.URL), work, stops=False) as source:
+        with Etl("ais-etl", name="one").start(Pipeline(self.URL), work, stops=False) as source:
             found = list(source.rows(list(pieces), 0, ReadReport(), number=number))
         for _, row in found:
             bad = row.behind - 1 in (0, 20, 33)

@@ -71,14 +71,14 @@ class TestWhatIsSent:
     def test_functions_travel_and_what_cannot_is_refused(self):
         ray = SimpleNamespace(cloudpickle=pytest.importorskip("cloudpickle", reason="pip install cloudpickle"))
 
-        assert 7 == pickle.loads(joining.packed(ray, lambda: 7))()
+        assert 7 == pickle.loads(joining.pack(ray, lambda: 7))()
         with pytest.raises(UsageError, match="cannot travel to the workers: cannot pickle"):
-            joining.packed(ray, threading.Lock())
+            joining.pack(ray, threading.Lock())
 
 
 class TestWords:
     def test_a_worker_that_was_lost(self):
-        error = joining.lost(OSError(f"out\n of {'o' * 400}"), 3)
+        error = joining.loss(OSError(f"out\n of {'o' * 400}"), 3)
 
         assert f"the worker was lost 3 times: out of {'o' * 293}." == error.message
         assert ("E_WORKER", "out\n of") == (error.code, str(error.__cause__)[:7])
@@ -86,7 +86,7 @@ class TestWords:
     @pytest.mark.parametrize("wrapped", [True, False])
     def test_a_worker_that_cannot_begin(self, wrapped):
         cause = RuntimeError("no\ntarviz there")
-        error = joining.unserved(SimpleNamespace(cause=cause) if wrapped else cause)
+        error = joining.refusal(SimpleNamespace(cause=cause) if wrapped else cause)
 
         assert "a worker of the cluster cannot run tasks: no tarviz there." == error.message
         assert ("E_WORKER", "It needs the same tarviz installed.") == (error.code, error.hint)

@@ -173,7 +173,7 @@ class TestCut:
             (Cut(fps=1, start=2), [9]),
             (Cut(frames=2, start=0.5, seconds=9), [6, 8]),
         ]:
-            assert expected == cut.thinned(self.TIMES, 1.0)
+            assert expected == cut.thin(self.TIMES, 1.0)
 
     def test_they_are_told_by_times_where_so_many_are_asked_for(self) -> None:
         assert [True, True, False, False, False] == [

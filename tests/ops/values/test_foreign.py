@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tarviz.model.errors import SchemaError
-from tarviz.ops.values.foreign import ForeignScene, augmented
+from tarviz.ops.values.foreign import ForeignScene, augment
 
 IMAGE = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
 
@@ -19,14 +19,14 @@ class TestPlain:
             seen.append(sorted(given))
             return given
 
-        augmented(note, ForeignScene(IMAGE, np.empty((0, 2))), 0)
-        augmented(note, ForeignScene(IMAGE, np.ones((1, 2)), (IMAGE[..., 0],)), 0)
+        augment(note, ForeignScene(IMAGE, np.empty((0, 2))), 0)
+        augment(note, ForeignScene(IMAGE, np.ones((1, 2)), (IMAGE[..., 0],)), 0)
 
         assert [["image"], ["image", "keypoints", "masks"]] == seen
 
     def test_masks_keep_their_dtype_and_axes(self):
         mask = np.ones((4, 2, 1), np.int64)
-        made = augmented(
+        made = augment(
             lambda image, masks: {"image": image, "masks": [masks[0][..., 0].astype(float)]},
             ForeignScene(IMAGE, np.empty((0, 2)), (mask,)),
             0,
@@ -39,4 +39,4 @@ class TestPlain:
     )
     def test_what_gives_back_something_else_is_refused(self, f):
         with pytest.raises(SchemaError, match=r"it (has to return|gave)"):
-            augmented(f, ForeignScene(IMAGE, np.ones((2, 2))), 0)
+            augment(f, ForeignScene(IMAGE, np.ones((2, 2))), 0)

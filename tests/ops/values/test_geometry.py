@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarviz.looks.carried import Carrier
-from tarviz.ops.values.geometry import Cropped, Geometry, Mirrored, Resized, Still, Turned
+from tarviz.ops.values.geometry import Cropped, Geometry, Mirrored, Resized, Turned
 
 HEIGHT, WIDTH = 60, 90
 SIZE = (HEIGHT, WIDTH)
@@ -110,7 +110,7 @@ class TestThereAndBack:
     def test_nothing_moves_that_is_still(self):
         places = np.array([[3.0, 4.0]])
 
-        np.testing.assert_array_equal(places, Still(SIZE).points(places))
+        np.testing.assert_array_equal(places, Turned(SIZE, 0).points(places))
 
 
 class TestMask:

@@ -98,7 +98,7 @@ def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:
     origin = last.origin(len(last) - 1)
     assert origin is not None
     assert "k199.bin" == origin.members[0].name
-    assert origin.members[0].header_offset == last.placed(len(last) - 1, DataError("what")).offset
+    assert origin.members[0].header_offset == last.place_error(len(last) - 1, DataError("what")).offset
 
 
 def test_one_worker_reads_in_the_thread_that_asks(urls: list[URL], monkeypatch: pytest.MonkeyPatch) -> None:

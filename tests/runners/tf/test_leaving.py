@@ -39,7 +39,7 @@ class TestCalls:
     def test_the_end_waits_for_a_call(self):
         calls, go, begun, order = Calls(), threading.Event(), threading.Event(), []
 
-        @calls.counted
+        @calls.count
         def work():
             begun.set()
             go.wait(60)
@@ -63,5 +63,5 @@ class TestCalls:
     def test_a_call_that_fails_is_over(self):
         calls = Calls()
         with pytest.raises(ZeroDivisionError):
-            calls.counted(lambda: 1 / 0)()
+            calls.count(lambda: 1 / 0)()
         assert (calls.made, calls.under_way) == (1, 0)

@@ -41,7 +41,7 @@ def shard(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def chosen(pipeline: Pipeline, graph: bool | None = None, place: Any = None, **asked: Any) -> routes.Route:
-    return routes.chosen(pipeline, graph, place, ShapeOptions(**asked))
+    return routes.choose(pipeline, graph, place, ShapeOptions(**asked))
 
 
 class TestChosen:

@@ -35,7 +35,7 @@ def elements(pipeline: Pipeline, calls: int | None = None) -> list[tuple[int, li
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
     there = Schema({ext: plan.fields[ext] for ext in fields})
-    schema = typed.found(pipeline, plan.schema, None, None)
+    schema = typed.find(pipeline, plan.schema, None, None)
     parts = steps(pipeline, there, schema, lambda: unpack(plan.first, plan.needs))
     where = places(pipeline, fields, ReaderPlan(pipeline, ShareReader()).pieces(0, 0), 0, ReadReport(), skip=False)
     made = service.graph(pipeline, where, list(fields), parts, whole(pipeline, there, schema).tensors, calls)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tarviz.model.errors import SchemaError
-from tarviz.runners.tf.value_types import Listed, as_array, observed, packed
+from tarviz.runners.tf.value_types import Listed, as_array, observe, pack
 
 
 def test_the_type_that_fits_all() -> None:
@@ -38,7 +38,7 @@ def test_the_type_that_fits_all() -> None:
         ([1, [2]], None),
         ([[[]], [1]], None),
     ]:
-        found = observed(values)
+        found = observe(values)
 
         assert feature == (None if found is None else str(found))
         assert ("?" in str(feature)) == isinstance(found, Listed)
@@ -102,7 +102,7 @@ def test_a_list_travels_as_its_values_and_the_lengths_of_each_axis() -> None:
         (np.arange(6).reshape(2, 3), "int64", (None, 3), [numbers(*range(6)), numbers(2)]),
         (np.array(["a", "b"]), "str", (None,), [b"a\xffb\xff", numbers(2)]),
     ]:
-        assert parts == packed(value, Listed(dtype, shape))
+        assert parts == pack(value, Listed(dtype, shape))
 
 
 def test_what_does_not_fit_is_refused_and_named() -> None:
@@ -120,6 +120,6 @@ def test_what_does_not_fit_is_refused_and_named() -> None:
         (np.zeros((2, 3)), "float64", (None, 2), "is float64[2, 3]"),
     ]:
         with pytest.raises(SchemaError) as caught:
-            packed(value, Listed(dtype, shape))
+            pack(value, Listed(dtype, shape))
 
         assert what == caught.value.message

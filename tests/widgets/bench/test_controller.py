@@ -244,7 +244,7 @@ class TestStages:
             cpu.now += 1.0  # works
             yield with_work
 
-        list(timer.reading(blocks()))
+        list(timer.read(blocks()))
         busy = groups(timer, 0)[0].busy
 
         assert (3.0, 1.0) == (pytest.approx(busy["read"]), pytest.approx(busy["scan"]))
@@ -258,7 +258,7 @@ class TestStages:
 
     def test_it_measures_what_the_eager_runner_yields(self, shards: str):
         pipeline = Pipeline(shards, "decode(png)|flip(png)", select=("png", "cls"), seed=5)
-        measured, plain = list(Eager(pipeline, batch=8).timed(StageTimer())), list(pipeline.eager(batch=8))
+        measured, plain = list(Eager(pipeline, batch=8).measure(StageTimer())), list(pipeline.eager(batch=8))
 
         assert len(plain) == len(measured)
         for one, other in zip(measured, plain, strict=True):
@@ -267,7 +267,7 @@ class TestStages:
 
     def test_bytes_are_those_of_the_payloads(self, shards: str):
         timer = StageTimer()
-        steps = list(counted(Eager(Pipeline(shards), batch=10).timed(timer), timer))
+        steps = list(counted(Eager(Pipeline(shards), batch=10).measure(timer), timer))
         size = sum(len(record[ext]) for record in stream.records(shards) for ext in record)
 
         assert [10] * 10 == [records for records, _ in steps]
