@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
 from tarviz.table import columns
+from tarviz.table.packages import duckdb
 from tarviz.table.places import INTEGERS, NUMBERS, Place, Places
 from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
-
-if TYPE_CHECKING:
-    import duckdb
 
 Kind: TypeAlias = Literal["value", "number", "text", "truth", "null", "other"]
 

@@ -7,16 +7,13 @@ import difflib
 import functools
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
 from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import empty, needed
+from tarviz.table.packages import duckdb
 from tarviz.table.sql import MAX_LENGTH, Node, Question
-
-if TYPE_CHECKING:
-    import duckdb
 
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tarviz.model import errors
 from tarviz.model.errors import redact
@@ -16,11 +16,8 @@ from tarviz.table.making.json_structure import Structure, castable, has, sql_typ
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
 from tarviz.table.making.scratch import scratch
+from tarviz.table.packages import duckdb, pa
 from tarviz.table.sql import OBJECTS, quoted_name, quoted_text
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
 
 _MOST = 4 << 30
 _MACROS = (
@@ -60,8 +57,6 @@ def memory_limit() -> int:
 
 def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.DuckDBPyConnection:
     """A database that holds the view `records` over these shards and the table `tags`, and can reach nothing else."""
-    import duckdb
-
     settings = {**ALONE, "python_enable_replacements": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"lambda_syntax": "ENABLE_SINGLE_ARROW"}  # `x -> x > 1` as well as `lambda x: x > 1`
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}

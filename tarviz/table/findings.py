@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redact, redacted_repr
@@ -17,8 +18,6 @@ from tarviz.table.columns import kind, small_of
 from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tarviz.table.table import Table
 
 BITS = 64

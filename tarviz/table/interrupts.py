@@ -9,12 +9,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tarviz.model.errors import LimitError, UsageError
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
 
 T = TypeVar("T")
 QUESTION = "tarviz-question"

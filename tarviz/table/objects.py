@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from tarviz.looks import clipping, shapes, voc, written, yolo
 from tarviz.looks.shapes import Shape
 from tarviz.table.columns import NAMES, Part, kind, of_field, text_of
 from tarviz.table.making.kept_columns import KeptColumns
+from tarviz.table.packages import pa
 from tarviz.table.sql import OBJECTS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
@@ -37,8 +35,6 @@ def parts(exts: Sequence[str]) -> set[Part]:
 def rows(shards: Sequence[KeptColumns], classes: Mapping[int, str] = {}) -> pa.Table:
     """The objects of shards, a row each. Pixels are those of the record's first picture; without one, of the size that the annotation
     names. `classes` are names of numbers."""
-    import pyarrow as pa
-
     found: dict[str, list[Any]] = {name: [] for name in OBJECTS}
     for shard in shards:
         for row in _of_shard(shard, classes):

@@ -6,13 +6,11 @@ import copy
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tarviz.table import columns
+from tarviz.table.packages import duckdb
 from tarviz.table.sql import NOWHERE, Node, expression, quoted_name, quoted_text, replaced, text_node
-
-if TYPE_CHECKING:
-    import duckdb
 
 Storage: TypeAlias = Literal["integer", "real", "truth", "text", "class", "json", "list", "struct", "null", "other"]
 INTEGERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "usmallint", "utinyint", "uhugeint"})

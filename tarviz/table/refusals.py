@@ -8,6 +8,7 @@ from typing import Any
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.table.interrupts import stopped
+from tarviz.table.packages import duckdb
 from tarviz.table.sql import OBJECTS, too_deep
 
 _OWN = frozenset({*OBJECTS, "tag", "note"})  # names that no record has and a query may ask for
@@ -103,8 +104,6 @@ _CALL = re.compile(
 
 def translated(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
     """DuckDB's error in our words; `hinted` says what there is instead of one of the names that are `unknown`."""
-    import duckdb
-
     whole = re.sub(r"\n\s*LINE \d+:.*", "", str(error), flags=re.DOTALL).strip()
     whole = re.sub(r"^(?:[A-Z][A-Za-z ]+ Error): ", "", whole)
     text = re.split(r"[\s:]*\bCandidate", whole)[0].replace("_records", "records").replace("\n", " ")
@@ -174,8 +173,6 @@ def _kind(name: str) -> str:
 
 def in_our_words(work: Callable[[], Any]) -> Any:
     """What `work` gives; DuckDB's errors are ours."""
-    import duckdb
-
     try:
         return work()
     except (duckdb.Error, RecursionError) as error:

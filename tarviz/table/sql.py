@@ -11,13 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tarviz.model.errors import UsageError
 from tarviz.table.columns import MAX_FIELDS, ON_REQUEST, Part, kind
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
 
 Node: TypeAlias = dict[str, Any]
 

@@ -17,6 +17,7 @@ from tarviz.table.finished import finished, where_of
 from tarviz.table.making.chunks import Chunk, chunk_of
 from tarviz.table.making.json_structure import sql_type, typed
 from tarviz.table.making.shard_columns import MadeColumns, columns_of
+from tarviz.table.packages import pa
 from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import Question, quoted_name
 
@@ -51,8 +52,6 @@ class StreamCondition:
 
     def of_chunk(self, chunk: Chunk, shard: str) -> NDArray[np.int64]:
         """The same of records that are given as columns are made of them."""
-        import pyarrow as pa
-
         rows = np.arange(len(chunk))
         self.seen += len(chunk)
         if self._keys:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.model.class_names import ClassNames, class_names
@@ -31,16 +32,13 @@ from tarviz.table.finished import finished, where_of
 from tarviz.table.interrupts import Interrupts, answered, counted
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
+from tarviz.table.packages import duckdb, pa, pc
 from tarviz.table.relation import Relation
 from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Question
 from tarviz.table.tags import GONE, Tags
 
 if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from tarviz.table.facets import Among, Facet
 
 
@@ -245,8 +243,6 @@ class Table:
 
     def keyed(self, keys: Iterable[str]) -> ChosenRows:
         """The records of these keys, in the order they lie; `UsageError` names keys that no record has."""
-        import pyarrow as pa
-
         wanted = list(dict.fromkeys(keys))
         base = self._asked.cursor(self._ready())
         base.register("wanted", pa.table({"key": pa.array(wanted, pa.string())}))
@@ -261,8 +257,6 @@ class Table:
 
     def taken(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> pa.Table:
         """Every column made so far, for the records `n` of the shards numbered `shard`, in the order they lie."""
-        import pyarrow as pa
-
         base = self._asked.cursor(self._ready())
         names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
         base.register("wanted", pa.table({"shard": names, "n": pa.array(n)}))
@@ -387,8 +381,6 @@ class Table:
                 self._cached.clear()
 
     def _fill(self, base: duckdb.DuckDBPyConnection) -> None:
-        import pyarrow as pa
-
         lines = self.tags.lines()
         if lines:
             table = pa.Table.from_pylist(lines, pa.schema([(name, pa.string()) for name in ("shard", "key", "tag", "note")]))
@@ -477,8 +469,6 @@ class Table:
         return self._translated(lambda: answered(work, cursor.interrupt, self.timeout, self._asked.stop))
 
     def _translated(self, work: Callable[[], Any], asked: Question | None = None) -> Any:
-        import duckdb
-
         try:
             return counted(work)
         except (duckdb.Error, RecursionError, ModuleNotFoundError) as error:  # the last of `.pl()`
@@ -500,9 +490,6 @@ class Table:
 
     def placed(self, table: pa.Table) -> ChosenRows:
         """Where the records of an answer with the columns `shard` and `n` lie."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         names = pa.array([redact(url) for url in self.urls], pa.string())
         place = pc.index_in(table.column("shard").cast(pa.string()), value_set=names)
         score = table.column("score").to_numpy().astype(np.float64) if "score" in table.column_names else None

@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
+from tarviz.table.packages import duckdb
 from tarviz.table.rows import checked_count
 from tarviz.table.sql import quoted_text, texts, words
 
 if TYPE_CHECKING:
-    import duckdb
-
     from tarviz.table.rows import ChosenRows
     from tarviz.table.table import Table
 

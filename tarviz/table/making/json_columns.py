@@ -15,19 +15,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.types import Buffer
 from tarviz.ops.values.payloads import gunzip
 from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
 from tarviz.table.making.scratch import scratch
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from tarviz.table.packages import duckdb, pa, pc
 
 MAX_DEPTH = 128  # brackets within brackets
 _MOST = 1 << 30  # bytes of documents that pyarrow reads as one block
@@ -55,8 +52,6 @@ class TypedJson:
 
 def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
     """The payloads of a field as they are typed later: bytes, unpacked; empty where they cannot be."""
-    import pyarrow as pa
-
     if ext.rpartition(".")[2] != "json":
         payloads = [unpacked(ext, payload) for payload in payloads]
     return binary(payloads).cast(pa.large_binary())
@@ -79,8 +74,6 @@ def typed_json(payloads: pa.Array) -> TypedJson:
     A byte order mark is dropped, UTF-16 is read. Bad is what is no JSON, nested deeper than `MAX_DEPTH`, holds a number beyond what a
     double does, or a name twice in an object that is a struct.
     """
-    import duckdb
-
     with scratch() as base:
         texts = _documents(base, payloads)
         if (quick := _quickly(texts)) is not None:
@@ -101,17 +94,11 @@ def typed_json(payloads: pa.Array) -> TypedJson:
 
 def _bad(payloads: pa.Array, texts: pa.Array) -> pa.Array:
     """Whether a payload gave no document; null where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(payloads.is_valid(), texts.is_null(), pa.scalar(None, pa.bool_()))
 
 
 def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
     """The payloads that are JSON, as texts, null for the others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         texts = payloads.cast(pa.large_string())
     except pa.ArrowInvalid:
@@ -127,8 +114,6 @@ def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
 
 
 def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_]:
-    import pyarrow as pa
-
     base.register("given", pa.table({"x": texts}))
     found = base.sql("SELECT coalesce(json_valid(x), false) FROM given").to_arrow_table().column(0)
     return np.asarray(found.to_numpy(), bool)
@@ -136,9 +121,6 @@ def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_
 
 def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structure) -> pa.Array:
     """Documents read by DuckDB as a column of a structure. `duckdb.Error` where one does not fit."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = typed(structure)
     with tempfile.NamedTemporaryFile(prefix="tarviz-", suffix=".json") as file:  # DuckDB minds names given twice in files alone
         file.writelines(_lines(texts, b"[", b"]"))
@@ -156,9 +138,6 @@ def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structu
 
 def _lines(texts: pa.Array, before: bytes = b'{"j":', behind: bytes = b"}") -> Iterator[bytes]:
     """Documents as lines, each in a list or an object, so that any value can stand there. Line ends inside documents are white space."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for first in range(0, len(texts), _ROWS):
         part = texts.slice(first, _ROWS).fill_null("null").cast(pa.string())
         whole = pa.ListArray.from_arrays(pa.array([0, len(part)], pa.int32()), part)
@@ -170,9 +149,6 @@ def _lines(texts: pa.Array, before: bytes = b'{"j":', behind: bytes = b"}") -> I
 
 def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
     """The column and the structure of documents that pyarrow reads as DuckDB does; None where it might not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts = [texts.slice(first, _ROWS) for first in range(0, len(texts), _ROWS)]
     read: list[pa.ChunkedArray] = []
     structure: Structure = "NULL"
@@ -194,7 +170,6 @@ def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
 
 def _by_pyarrow(texts: pa.Array, structure: Structure | None = None) -> pa.ChunkedArray:
     """Documents read by pyarrow, as a column of a structure or of the one that they have."""
-    import pyarrow as pa
     import pyarrow.json as reader
 
     data = b"".join(_lines(texts))
@@ -205,9 +180,6 @@ def _by_pyarrow(texts: pa.Array, structure: Structure | None = None) -> pa.Chunk
 
 def _found(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
     """The structure of documents, and those that are bad among the doubtful ones, or among all."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     bad: list[int] = []
     integers: list[Structure] = []
     changed: dict[int, str] = {}
@@ -240,9 +212,6 @@ def _own(structure: Any) -> Structure:
 
 def _reads_alone(base: duckdb.DuckDBPyConnection, text: str) -> bool:
     """Whether DuckDB takes a document that has a name twice: it does where the object is not typed."""
-    import duckdb
-    import pyarrow as pa
-
     ((structure,),) = base.execute("SELECT json_structure(?::JSON)", [text]).fetchall()
     try:
         read_as(base, pa.array([text], pa.large_string()), _own(json.loads(structure)))
@@ -295,8 +264,6 @@ def _small(value: Any) -> Any:
 
 def _emptied(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
     """The structure with EMPTY where DuckDB says JSON of nothing but `{}`, seen in the column that was read."""
-    import pyarrow.compute as pc
-
     if structure == "JSON":
         values = column.storage
         return "EMPTY" if pc.all(pc.equal(values, "{}"), min_count=0).as_py() else structure
@@ -308,9 +275,6 @@ def _emptied(column: pa.Array, structure: Structure, kind: Structure) -> Structu
 
 
 def _without(texts: pa.Array, rows: list[int]) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     keep = np.ones(len(texts), bool)
     keep[rows] = False
     return pc.if_else(pa.array(keep), texts, pa.scalar(None, texts.type)) if rows else texts
@@ -352,8 +316,6 @@ def _other_encoding(payload: Buffer) -> str | None:
 
 def binary(payloads: list[Buffer]) -> pa.Array:
     """The payloads as a column of bytes."""
-    import pyarrow as pa
-
     ends = np.zeros(len(payloads) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)), out=ends[1:])
     data = pa.py_buffer(b"".join(payloads))

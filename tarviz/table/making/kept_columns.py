@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,7 @@ from tarviz.stores import Stat, cache_files
 from tarviz.table.columns import NAMES, Part, text_of
 from tarviz.table.making import shard_columns
 from tarviz.table.making.json_structure import Structure
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tarviz.table.packages import pa, parquet
 
 _LOG = logging.getLogger(__name__)
 _META = b"tarviz"
@@ -64,14 +62,10 @@ class KeptColumns:
 
     def columns(self) -> pa.Schema:
         """Names and types of the columns made so far."""
-        import pyarrow.parquet as parquet
-
         return parquet.read_schema(self.file) if self.memory is None else self.memory.schema
 
     def table(self) -> pa.Table:
         """The columns made so far."""
-        import pyarrow.parquet as parquet
-
         if self.memory is not None:
             return self.memory
         found = parquet.read_table(self.file)
@@ -124,8 +118,6 @@ class KeptColumns:
 
     def _grown(self, wanted: set[Part], made: shard_columns.MadeColumns) -> KeptColumns:
         """This, with columns more; of the beginning of the shard where no more was read."""
-        import pyarrow as pa
-
         columns: dict[str, Any] = dict(made.columns)
         if NAMES in wanted:
             columns["shard"] = _shard_column(self.url, made.records)
@@ -147,9 +139,6 @@ class KeptColumns:
 
     def _kept_by(self, old: KeptColumns) -> Callable[[], None]:
         """Write the columns beside those of `old`; what is returned puts them in their place."""
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-
         assert self.memory is not None
         head = asdict(replace(self, memory=None)) | {"version": _VERSION, "url": redact(self.url), "parts": sorted(self.parts)}
         head = {name: value for name, value in head.items() if name not in ("stem", "file", "memory", "sound", "called")}
@@ -181,8 +170,6 @@ class KeptColumns:
 
 
 def _shard_column(url: URL, records: int) -> pa.DictionaryArray:
-    import pyarrow as pa
-
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(records, np.int32)), pa.array([redact(url)]))
 
 
@@ -208,9 +195,6 @@ def _there() -> dict[str, Path]:
 
 
 def _kept(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str, Any]) -> KeptColumns:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
     if now["size"] is None or not (now["etag"] or now["mtime"]):
         return KeptColumns(url, now)
     nothing = KeptColumns(url, now, name(url, now, options))

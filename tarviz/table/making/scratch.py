@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
 
 
 def scratch() -> duckdb.DuckDBPyConnection:
@@ -17,6 +15,4 @@ def scratch() -> duckdb.DuckDBPyConnection:
 
 @functools.cache
 def _database(_process: int) -> duckdb.DuckDBPyConnection:
-    import duckdb
-
     return duckdb.connect(config={"threads": 1})

@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.looks.tones import shade
 from tarviz.model.errors import DataError
@@ -25,10 +26,9 @@ from tarviz.table.making.arrow_types import together
 from tarviz.table.making.chunks import Chunk, chunks
 from tarviz.table.making.json_columns import binary, payload_column, typed_json, unpacked
 from tarviz.table.making.json_structure import Structure
+from tarviz.table.packages import pa, pc
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
     from PIL import Image
 
 GROWS = 1.0  # seconds after which a shard's first columns are shown
@@ -105,8 +105,6 @@ def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: lis
 
 def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
     """A column out of its pieces; nulls where a chunk had none of it."""
-    import pyarrow as pa
-
     parts, at = [], 0
     for first, column in pieces:
         if first > at:
@@ -141,8 +139,6 @@ def _columns(chunk: Chunk, parts: set[Part], look: Callable[[], None]) -> Iterat
 
 def _spread(column: pa.Array, owners: NDArray[np.int64], count: int) -> pa.Array:
     """A column of some records as one of all of them, null for the others."""
-    import pyarrow as pa
-
     if len(column) == count:
         return column
     place = np.full(count, -1, np.int64)
@@ -151,8 +147,6 @@ def _spread(column: pa.Array, owners: NDArray[np.int64], count: int) -> pa.Array
 
 
 def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-
     try:
         yield "key", pa.array(chunk.keys, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -165,9 +159,6 @@ def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind(ext) == "json":
         yield ext, payload_column(ext, payloads)
         return
@@ -187,9 +178,6 @@ def _decoded(data: bytes) -> str:
 
 def _numbers(texts: pa.Array) -> pa.Array:
     """Whole numbers, else numbers, else the texts themselves."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     for wanted in (pa.int64(), pa.float64()):
@@ -199,8 +187,6 @@ def _numbers(texts: pa.Array) -> pa.Array:
 
 
 def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-
     what = kind(ext)
     read = headers.READERS[what]
     sizes = chunk.size[rows].tolist()
@@ -228,8 +214,6 @@ def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], N
 
 
 def _contents(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-
     sums, seen = [], []
     for payload in payloads:
         look()
@@ -246,9 +230,6 @@ def _contents(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Ite
 def _quality(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
     """Of texts how many characters they have; of pictures their mean grey, 0…255, and the variance of its Laplacian, which is small where
     nothing is sharp (Pech-Pacheco 2000)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind(ext) == "text":
         ((_, found),) = _values(ext, payloads)
         yield f"{ext}.length", pc.utf8_length(found).cast(pa.int64())
@@ -265,8 +246,6 @@ def _quality(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iter
 
 
 def _vectors(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-
     found = []
     for payload in payloads:
         look()
