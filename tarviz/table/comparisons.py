@@ -15,8 +15,8 @@ from typing import Literal, NamedTuple, TypeAlias
 from tarviz.model.errors import UsageError
 from tarviz.table import columns
 from tarviz.table.packages import duckdb
-from tarviz.table.places import INTEGERS, NUMBERS, Place, Places
-from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
+from tarviz.table.places import INTEGERS, NUMBERS, Place, Places, Storage
+from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, operator, signatures
 
 Kind: TypeAlias = Literal["value", "number", "text", "truth", "null", "other"]
 
@@ -32,6 +32,17 @@ MACROS = (
     "WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL ELSE text_of_class(j->>'$') END",
     "truth_in(t) AS coalesce(TRY_CAST(t AS BOOLEAN), TRY_CAST(t AS DOUBLE) <> 0)",
 )
+_TRUTH, _TEXT, _WHOLE, _REAL = range(4)
+_FORMS: dict[Storage, tuple[str, str, str, str]] = {  # how what is stored in each way is taken for these
+    "truth": ("x", "CAST(x AS VARCHAR)", "NULL::HUGEINT", "NULL::DOUBLE"),
+    "integer": ("x <> 0", "CAST(x AS VARCHAR)", "CAST(x AS HUGEINT)", "CAST(x AS DOUBLE)"),
+    "real": ("x <> 0", "text_of_real(x)", "whole_of(x)", "nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)"),
+    "text": ("truth_in(x)", "x", "whole_in(x)", "real_in(x)"),
+    "class": ("truth_in(text_of_class(x))", "text_of_class(x)", "whole_in(x)", "real_in(x)"),
+    "json": ("truth_in(text_of_json(x))", "text_of_json(x)", "whole_in(text_of_json(x))", "real_in(text_of_json(x))"),
+    "other": ("truth_in(CAST(x AS VARCHAR))", "CAST(x AS VARCHAR)", "NULL::HUGEINT", "NULL::DOUBLE"),
+}
+_NONE = ("NULL::BOOLEAN", "NULL::VARCHAR", "NULL::HUGEINT", "NULL::DOUBLE")  # a list, a struct
 _NUMBER_TYPES = frozenset(map(str.upper, NUMBERS))
 _NUMBER_TYPES |= {"INT", "INT4", "INT8", "REAL", "FLOAT8", "LONG", "NUMERIC", "SHORT"}
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
@@ -119,7 +130,7 @@ class Rule:
         if node.get("class") == "CASE" or kind == "OPERATOR_COALESCE":
             return self._branched(node, self.truth)
         if (place := self.places.at(node)) is not None:
-            return self._truth_of(place)
+            return self._taken_for(_TRUTH, place)
         match self.kind(node):
             case "number":
                 return self.places.made("x <> 0", x=self.number(node).real)
@@ -129,15 +140,10 @@ class Rule:
                 return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
-    def _truth_of(self, place: Place) -> Node:
-        match place.storage:
-            case "truth":
-                return place.node
-            case "integer" | "real":
-                return self.places.made("x <> 0", x=place.node)
-            case "list" | "struct" | "null":
-                return self.places.made("NULL::BOOLEAN")
-        return self.places.made("truth_in(x)", x=self._text_of(place))
+    def _taken_for(self, what: int, place: Place) -> Node:
+        """What lies at a place as its truth, text or number."""
+        form = _FORMS.get(place.storage, _NONE)[what]
+        return place.node if form == "x" else self.places.made(form, x=place.node)
 
     def _null(self, node: Node, wanted: bool) -> Node:
         test = "x IS NULL" if wanted else "x IS NOT NULL"
@@ -193,21 +199,19 @@ class Rule:
             return self.places.made("CASE WHEN x THEN false END", x=self._null(node, False))
         place = self.places.at(node)
         if place is not None and place.storage == "integer" and all(map(_is_whole, choices)):
-            return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [place.node, *choices], **NOWHERE}
+            return operator("COMPARE_IN", place.node, *choices)
         tests: list[Node] = []
         if texts := [each for each in choices if self.kind(each) == "text"] if self.kind(node) in ("value", "text") else []:
-            tests.append({"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [self.text(node), *texts], **NOWHERE})
+            tests.append(operator("COMPARE_IN", self.text(node), *texts))
         tests += [self._compared("COMPARE_EQUAL", node, each) for each in choices if each not in texts]
-        if len(tests) == 1:
-            return tests[0]
-        return {"class": "CONJUNCTION", "type": "CONJUNCTION_OR", "alias": "", "children": tests, **NOWHERE}
+        return tests[0] if len(tests) == 1 else operator("CONJUNCTION_OR", *tests, of_class="CONJUNCTION")
 
     # texts and numbers
 
     def text(self, node: Node) -> Node:
         """An expression as VARCHAR."""
         if (place := self.places.at(node)) is not None:
-            return self._text_of(place)
+            return self._taken_for(_TEXT, place)
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             return self._branched(node, self.text)
         match self.kind(node):
@@ -220,24 +224,10 @@ class Rule:
                 return self.places.made("coalesce(CAST(x AS VARCHAR), text_of_real(y))", x=number.exact, y=number.real)
         return self.places.made("CAST(x AS VARCHAR)", x=self.plain(node))
 
-    def _text_of(self, place: Place) -> Node:
-        match place.storage:
-            case "text":
-                return place.node
-            case "class":
-                return self.places.made("text_of_class(x)", x=place.node)
-            case "real":
-                return self.places.made("text_of_real(x)", x=place.node)
-            case "json":
-                return self.places.made("text_of_json(x)", x=place.node)
-            case "list" | "struct" | "null":
-                return self.places.made("NULL::VARCHAR")
-        return self.places.made("CAST(x AS VARCHAR)", x=place.node)
-
     def number(self, node: Node) -> NumberPair:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
-            return self._number_of(place)
+            return NumberPair(self._taken_for(_WHOLE, place), self._taken_for(_REAL, place))
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
             return NumberPair(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
@@ -268,18 +258,6 @@ class Rule:
             found = {returned for _, _, returned in signatures(self.base, function_name(node))}
             return bool(found) and all(name.lower() in INTEGERS for name in found)
         return False
-
-    def _number_of(self, place: Place) -> NumberPair:
-        made, node = self.places.made, place.node
-        match place.storage:
-            case "integer":
-                return NumberPair(made("CAST(x AS HUGEINT)", x=node), made("CAST(x AS DOUBLE)", x=node))
-            case "real":
-                return NumberPair(made("whole_of(x)", x=node), made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=node))
-            case "text" | "class" | "json":
-                text = self._text_of(place) if place.storage == "json" else node
-                return NumberPair(made("whole_in(x)", x=text), made("real_in(x)", x=text))
-        return NumberPair(made("NULL::HUGEINT"), made("NULL::DOUBLE"))
 
     def _calculated(self, name: str, sides: list[NumberPair]) -> NumberPair:
         """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
@@ -479,7 +457,7 @@ class Rule:
         if place.storage != "list":
             return self.places.made("NULL::VARCHAR[]")
         item = self.places.stored("", place.type.children[0][1], column("e"))
-        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._text_of(item))
+        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._taken_for(_TEXT, item))
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
@@ -509,9 +487,7 @@ class Rule:
 
     def _tried(self, node: Node) -> Node:
         """Unknown where it would be an error. DuckDB cannot try a subquery."""
-        if not self.tries or any(nodes(node, "SUBQUERY")):
-            return node
-        return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "children": [node], **NOWHERE}
+        return node if not self.tries or any(nodes(node, "SUBQUERY")) else operator("OPERATOR_TRY", node)
 
     def _branched(self, node: Node, wanted: Callable[[Node], Node]) -> Node:
         """CASE and coalesce() with their results as wanted."""

@@ -63,8 +63,7 @@ def _any_of(node: Node) -> Node | None:
         return None
     if [call.get("qualified_name", {}).get("path") for call in calls] != [["unnest"], ["list_value"]] or not calls[1]["arguments"]:
         return None
-    items = [each["expression"] for each in calls[1]["arguments"]]
-    return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [node["child"], *items], **sql.NOWHERE}
+    return sql.operator("COMPARE_IN", node["child"], *(each["expression"] for each in calls[1]["arguments"]))
 
 
 def parser() -> duckdb.DuckDBPyConnection:
@@ -215,6 +214,6 @@ def _strings(asked: Question, source: str, possible: dict[str, Part]) -> None:
         name, at = node["column_names"][0], int(node["query_location"])
         if "." in name and _is_path(name.split("."), possible):
             return {**node, "column_names": name.split(".")}
-        return sql.text_node(name) if raw[at : at + 1] == b'"' else None
+        return sql.constant(name) if raw[at : at + 1] == b'"' else None
 
     sql.replaced(asked.tree, change)

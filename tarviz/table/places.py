@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tarviz.table import columns
 from tarviz.table.packages import duckdb
-from tarviz.table.sql import NOWHERE, Node, expression, quoted_name, quoted_text, replaced, text_node
+from tarviz.table.sql import Node, constant, expression, operator, quoted_name, quoted_text, replaced
 
 Storage: TypeAlias = Literal["integer", "real", "truth", "text", "class", "json", "list", "struct", "null", "other"]
 INTEGERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "usmallint", "utinyint", "uhugeint"})
@@ -90,7 +90,7 @@ class Places:
             if place.storage == "json":
                 if name in self.types:
                     self._sought(name, steps)
-                rest = text_node("$" + "".join(_step(each) for each in steps[count:]))
+                rest = constant("$" + "".join(_step(each) for each in steps[count:]))
                 return Place("json", self.made("json_extract(x, p)", x=place.node, p=rest))
             inner = self._inside(place, step)
             if inner is None:
@@ -123,18 +123,14 @@ class Places:
 
     def _inside(self, place: Place, step: str | int) -> Place | None:
         if place.storage == "list" and isinstance(step, int):
-            at = _whole_node(step + 1 if step >= 0 else step)
-            return self.stored(
-                "",
-                place.type.children[0][1],
-                {"class": "OPERATOR", "type": "ARRAY_EXTRACT", "alias": "", "children": [place.node, at], **NOWHERE},
-            )
+            item = operator("ARRAY_EXTRACT", place.node, constant(step + 1 if step >= 0 else step))
+            return self.stored("", place.type.children[0][1], item)
         if place.storage == "struct" and isinstance(step, str):
             for name, kind in place.type.children:
                 if name == step and place.node.get("class") == "COLUMN_REF":  # DuckDB writes a quote in a name twice otherwise
                     return self.stored("", kind, {**place.node, "column_names": [*place.node["column_names"], step]})
                 if name == step:
-                    return self.stored("", kind, self.made("struct_extract(x, p)", x=place.node, p=text_node(step)))
+                    return self.stored("", kind, self.made("struct_extract(x, p)", x=place.node, p=constant(step)))
         return None
 
     def stored(self, name: str, kind: Any, node: Node) -> Place:
@@ -144,10 +140,6 @@ class Places:
             return Place("class" if name and columns.kind(name) == "number" else "text", node, kind)
         storage: dict[str, Storage] = {"boolean": "truth", "list": "list", "array": "list", "struct": "struct", "null": "null"}
         return Place("integer" if kind.id in INTEGERS else "real" if kind.id in REALS else storage.get(kind.id, "other"), node, kind)
-
-
-def _whole_node(value: int) -> Node:
-    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "INTEGER", "text": str(value)}, **NOWHERE}
 
 
 def _spelled(name: str, steps: list[str | int]) -> str:

@@ -308,9 +308,13 @@ def no_function(base: duckdb.DuckDBPyConnection, name: str) -> UsageError:
     return UsageError(f"there is no function {name}().", hint=f"Nearest: {close[0]}()." if close else None, code="E_QUERY")
 
 
-def text_node(value: str) -> Node:
-    literal = {"kind": "STRING", "text": value}
+def constant(value: str | int) -> Node:
+    literal = {"kind": "STRING" if isinstance(value, str) else "INTEGER", "text": str(value)}
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **NOWHERE}
+
+
+def operator(what: str, *children: Node, of_class: str = "OPERATOR") -> Node:
+    return {"class": of_class, "type": what, "alias": "", "children": [*children], **NOWHERE}
 
 
 def quoted_name(name: str) -> str:
@@ -451,14 +455,14 @@ def tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
             box["x"] |= {"type": "FUNCTION", "qualified_name": {"path": [positive]}}
     for side in sides:
         if side.get("class") == "CONSTANT" and side["literal"]["kind"] != "NULL_LITERAL":
-            side |= text_node(str(side["literal"]["text"]))
+            side |= constant(str(side["literal"]["text"]))
         elif side.get("column_names") == ["tag"]:
             side |= column("tags", "tag")
     made = expression(base, "EXISTS (SELECT 1 FROM tags WHERE tags.shard = records.shard AND tags.key = records.key AND x)")
     replaced(made, lambda found: box["x"] if found.get("column_names") == ["x"] else None)
     if not positive:
         return made
-    return {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": node.get("alias", ""), "children": [made], **NOWHERE}
+    return operator("OPERATOR_NOT", made) | {"alias": node.get("alias", "")}
 
 
 _DENIED = {
