@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -123,18 +123,21 @@ def _columns(chunk: Chunk, parts: set[Part], look: Callable[[], None]) -> Iterat
         rows, owners = chunk.members(part.ext)
         if not len(rows):
             continue
-        if part.tier == "value":
-            found = _values(part.ext, chunk.read(rows, None))
-        elif part.tier == "head":
+        if part.tier == "head":
             found = _heads(part.ext, chunk, rows, look)
-        elif part.tier == "quality":
-            found = _quality(part.ext, chunk.read(rows, None), look)
-        elif part.tier == "vector":
-            found = _vectors(part.ext, chunk.read(rows, None), look)
+        elif part.tier == "value":
+            found = _values(part.ext, chunk.read(rows, None))
         else:
-            found = _contents(part.ext, chunk.read(rows, None), look)
+            whole = {"content": _contents, "quality": _quality, "vector": _vectors}[part.tier]
+            found = whole(part.ext, _each(chunk.read(rows, None), look))
         for name, column in found:
             yield name, _spread(column, owners, len(chunk))
+
+
+def _each(payloads: list[Buffer], look: Callable[[], None]) -> Iterator[Buffer]:
+    for payload in payloads:
+        look()
+        yield payload
 
 
 def _spread(column: pa.Array, owners: NDArray[np.int64], count: int) -> pa.Array:
@@ -193,64 +196,62 @@ def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], N
     found = []
     for at, (data, size) in enumerate(zip(chunk.read(rows, headers.FIRST), sizes, strict=True)):
         look()
-        seen = read(bytes(data), size)
-        most = headers.FIRST
+        seen, most = read(bytes(data), size), headers.FIRST
         while isinstance(seen, int):
-            wanted = max(seen, 2 * most)
-            if most >= size or (what == "picture" and wanted > headers.LIMIT):
+            before, most = most, max(seen, 2 * most)
+            if before >= size or (what == "picture" and most > headers.LIMIT):
                 seen = None
             else:
-                most = wanted
                 (data,) = chunk.read(rows[at : at + 1], most)
                 seen = read(bytes(data), size)
         found.append(seen)
-    names: dict[str, tuple[Any, ...]] = {
-        "picture": (("width", pa.int32()), ("height", pa.int32()), ("mode", pa.string())),
-        "sound": (("duration", pa.float64()), ("rate", pa.float64())),
-        "array": (("dtype", pa.string()), ("shape", pa.list_(pa.int64()))),
+    types: dict[str, dict[str, pa.DataType]] = {
+        "picture": {"width": pa.int32(), "height": pa.int32(), "mode": pa.string()},
+        "sound": {"duration": pa.float64(), "rate": pa.float64()},
+        "array": {"dtype": pa.string(), "shape": pa.list_(pa.int64())},
     }
-    for place, (name, arrow) in enumerate(names[what]):
-        yield f"{ext}.{name}", pa.array([None if each is None else each[place] for each in found], arrow)
+    return _side_by_side(ext, found, types[what])
 
 
-def _contents(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
+def _side_by_side(ext: str, found: list[Any], types: dict[str, pa.DataType]) -> Iterator[tuple[str, pa.Array]]:
+    """A column for each thing that was found of a payload; None where nothing was."""
+    for at, (name, wanted) in enumerate(types.items()):
+        yield f"{ext}.{name}", pa.array([None if each is None else each[at] for each in found], wanted)
+
+
+def _contents(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     sums, seen = [], []
     for payload in payloads:
-        look()
         sums.append(hashlib.blake2b(payload, digest_size=16).hexdigest())
         seen.append(_seen(payload) if kind(ext) == "picture" else None)
     yield f"{ext}.checksum", pa.array(sums, pa.string())
     if kind(ext) == "picture":
         yield f"{ext}.decodable", pa.array([each is not None for each in seen])
-        yield f"{ext}.mean", pa.array([None if each is None else each[0] for each in seen], pa.float64())
-        yield f"{ext}.phash", pa.array([None if each is None else each[1] for each in seen], pa.uint64())
+        yield from _side_by_side(ext, seen, {"mean": pa.float64(), "phash": pa.uint64()})
         yield small_of(ext), pa.array([None if each is None else each[2] for each in seen], pa.binary())
 
 
-def _quality(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    """Of texts how many characters they have; of pictures their mean grey, 0…255, and the variance of its Laplacian, which is small where
-    nothing is sharp (Pech-Pacheco 2000)."""
+def _quality(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Array]]:
+    """Of texts how many characters they have, of pictures how bright and how sharp they are."""
     if kind(ext) == "text":
-        ((_, found),) = _values(ext, payloads)
+        ((_, found),) = _values(ext, list(payloads))
         yield f"{ext}.length", pc.utf8_length(found).cast(pa.int64())
-        return
-    seen: list[tuple[float, float] | None] = []
-    for payload in payloads:
-        look()
-        picture = _grey(payload)
-        grey = None if picture is None else np.asarray(picture, np.float32)
-        edges = None if grey is None else grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:] - 4 * grey[1:-1, 1:-1]
-        seen.append(None if grey is None or edges is None else (float(grey.mean()), float(edges.var()) if edges.size else 0.0))
-    for at, name in enumerate(("brightness", "sharpness")):
-        yield f"{ext}.{name}", pa.array([None if each is None else each[at] for each in seen], pa.float64())
+    else:
+        yield from _side_by_side(ext, [*map(_light, payloads)], {"brightness": pa.float64(), "sharpness": pa.float64()})
 
 
-def _vectors(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    found = []
-    for payload in payloads:
-        look()
-        found.append(_vector(ext, bytes(payload)))
-    yield f"{ext}.vector", pa.array(found, pa.list_(pa.float32()))
+def _light(payload: Buffer) -> tuple[float, float] | None:
+    """The mean grey of a picture, 0…255, and the variance of its Laplacian, which is small where nothing is sharp (Pech-Pacheco 2000);
+    None where it cannot be decoded."""
+    if (picture := _grey(payload)) is None:
+        return None
+    grey = np.asarray(picture, np.float32)
+    edges = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:] - 4 * grey[1:-1, 1:-1]
+    return float(grey.mean()), float(edges.var()) if edges.size else 0.0
+
+
+def _vectors(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Array]]:
+    yield f"{ext}.vector", pa.array([_vector(ext, bytes(payload)) for payload in payloads], pa.list_(pa.float32()))
 
 
 def _vector(ext: str, payload: bytes) -> NDArray[np.float32] | None:
