@@ -138,7 +138,7 @@ def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     if "tags" in sql.relations(tree) or any(node["qualified_name"]["path"] == ["tagged"] for node in sql.nodes(tree, "FUNCTION")):
         return "a tag"
     for what, name in (("SUBQUERY", "a subquery"), ("WINDOW", "a window")):
-        if any(True for _ in sql.nodes(tree, what)):
+        if any(sql.nodes(tree, what)):
             return name
     for node in sql.nodes(tree, "FUNCTION"):
         name = str(node["qualified_name"]["path"][-1]).lower()

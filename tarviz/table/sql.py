@@ -47,9 +47,7 @@ class Question:
     text: str
     tree: Node
     parts: set[Part] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)  # names that are no column
-    star: bool = False
     tagged: bool = False
     words: list[str] = field(default_factory=list)  # that are looked for; a condition has none
 
@@ -226,15 +224,13 @@ def resolve(asked: Question, possible: dict[str, Part], own: set[str]) -> None:
         if found is not None:
             node["column_names"] = [*prefix, found[0], *found[1]]
             node["_of"] = [found[0], *found[1]]
-            asked.names.add(found[0])
             asked.parts.add(possible[found[0]])
         else:
             node["_unknown"] = True
             asked.unknown.append(".".join(names[len(prefix) :]))
     if "_words" in relations(asked.tree):
         asked.parts |= {possible[name] for name in texts(possible)}
-    asked.star = any(True for _ in nodes(asked.tree, "STAR"))
-    if asked.star:
+    if any(nodes(asked.tree, "STAR")):
         asked.parts |= {part for part in possible.values() if part.tier not in ON_REQUEST}
 
 
