@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.table.interrupts import stopped
 from tarviz.table.packages import duckdb
 from tarviz.table.sql import OBJECTS, too_deep
 
+T = TypeVar("T")
 _OWN = frozenset({*OBJECTS, "tag", "note"})  # names that no record has and a query may ask for
 _KINDS = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INTEGER", "INT64": "BIGINT", "INT128": "HUGEINT", "BOOL": "BOOLEAN"}
 _SIGNS = {"~~": "LIKE", "~~*": "ILIKE", "~~~": "GLOB", "!~~": "NOT LIKE", "!~~*": "NOT ILIKE"}
@@ -171,7 +172,7 @@ def _kind(name: str) -> str:
     return words.get(first, first if first == "JSON" else first.lower())
 
 
-def in_our_words(work: Callable[[], Any]) -> Any:
+def in_our_words(work: Callable[[], T]) -> T:
     """What `work` gives; DuckDB's errors are ours."""
     try:
         return work()

@@ -43,8 +43,7 @@ class StreamCondition:
         if not self.where.strip():
             return None
         possible = columns.of_fields(list(self._exts))
-        asked: Question = in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
-        return asked
+        return in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
 
     def fits(self, block: Block) -> NDArray[np.int64]:
         """The numbers of the records of a block that fit, ascending, counted in the block."""

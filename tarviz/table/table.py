@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,8 @@ from tarviz.table.tags import GONE, Tags
 
 if TYPE_CHECKING:
     from tarviz.table.facets import Among, Facet
+
+T = TypeVar("T")
 
 
 class Table:
@@ -127,8 +129,7 @@ class Table:
     def leaves(self) -> dict[str, str | None]:
         """Every column, and every path inside those that were made and hold structs, as it is written in a condition; its type
         (`bigint`, `varchar`, `list`, …), None where it was not made yet."""
-        found: dict[str, str | None] = self.remembered("leaves", self._leaves)
-        return found
+        return self.remembered("leaves", self._leaves)
 
     def _leaves(self) -> dict[str, str | None]:
         made = dict(zip(*self._types(), strict=True))
@@ -181,7 +182,7 @@ class Table:
         if asked.tagged:
             base = self._with_tags()
         cursor = self._asked.cursor(base)
-        relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked)
+        relation = self._translated(lambda: cursor.sql(text), asked)
         return Relation(relation, lambda work: self._answered(work, cursor))
 
     def arrow(self, query: str) -> pa.Table:
@@ -192,8 +193,7 @@ class Table:
         """A condition of ours as SQL, its columns made: `has:json and cls = 3`, `dog`, `100 < json.w <= 500`."""
         if not where.strip():
             return "true"
-        found: str = self.remembered(("condition", where), lambda: self._condition(where))
-        return found
+        return self.remembered(("condition", where), lambda: self._condition(where))
 
     def _condition(self, where: str) -> str:
         base = self._ready().cursor()
@@ -261,8 +261,7 @@ class Table:
         names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
         base.register("wanted", pa.table({"shard": names, "n": pa.array(n)}))
         rows = base.sql("SELECT r.* FROM _records r SEMI JOIN wanted USING (shard, n) ORDER BY shard, n")
-        found: pa.Table = self._answered(rows.to_arrow_table, base)
-        return found
+        return self._answered(rows.to_arrow_table, base)
 
     def facets(self, column: str, where: str = "", *, bins: int = 30, among: Among | None = None) -> Facet:
         """What a column holds, exactly, over all records and over those that fit (and are of `among`): see `tarviz.table.facets`."""
@@ -320,13 +319,11 @@ class Table:
 
     def fetched(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of SQL that was made from conditions and expressions of this table."""
-        rows: list[tuple[Any, ...]] = self._run(lambda cursor: cursor.execute(query).fetchall())
-        return rows
+        return self._run(lambda cursor: cursor.execute(query).fetchall())
 
     def fetched_arrow(self, query: str) -> pa.Table:
         """The same as an Arrow table."""
-        found: pa.Table = self._run(lambda cursor: cursor.sql(query).to_arrow_table())
-        return found
+        return self._run(lambda cursor: cursor.sql(query).to_arrow_table())
 
     def give(self, name: str) -> None:
         """See to it that a relation is there that is made when it is asked for first: `objects`, or `_words`."""
@@ -347,11 +344,11 @@ class Table:
         relation = self._translated(lambda: self._ready().cursor().sql(f"SELECT {expression} FROM records LIMIT 0"))
         return str(relation.types[0].id)
 
-    def remembered(self, name: Any, make: Callable[[], Any]) -> Any:
+    def remembered(self, name: Any, make: Callable[[], T]) -> T:
         """What `make` gives, kept until columns or tags change."""
         self._renew()
-        if name in (cached := self._cached):
-            return cached[name]
+        if name in self._cached:
+            return cast(T, self._cached[name])
         version, found = self.passes.version, make()
         if version == self.passes.version:
             self._cached[name] = found
@@ -434,15 +431,13 @@ class Table:
         base = self._ready().cursor()
         types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
         missing = partial(self._missing, asked=asked)
-        made: str = self._translated(
+        return self._translated(
             lambda: finished(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
         )
-        return made
 
     def _holds(self, test: str) -> bool:
         """Whether a record fits an expression of SQL over columns that are made."""
-        found: bool = self.remembered(("holds", test), lambda: bool(self.fetched(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
-        return found
+        return self.remembered(("holds", test), lambda: bool(self.fetched(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
 
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
@@ -456,7 +451,7 @@ class Table:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
         return relation.columns, relation.types
 
-    def _run(self, take: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
+    def _run(self, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         while True:
             cursor, version = self._asked.cursor(self._ready()), self.passes.version
             try:
@@ -465,10 +460,10 @@ class Table:
                 if version == self.passes.version and not self.passes.gone(self._asked.stop):
                     raise
 
-    def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
+    def _answered(self, work: Callable[[], T], cursor: duckdb.DuckDBPyConnection) -> T:
         return self._translated(lambda: answered(work, cursor.interrupt, self.timeout, self._asked.stop))
 
-    def _translated(self, work: Callable[[], Any], asked: Question | None = None) -> Any:
+    def _translated(self, work: Callable[[], T], asked: Question | None = None) -> T:
         try:
             return counted(work)
         except (duckdb.Error, RecursionError, ModuleNotFoundError) as error:  # the last of `.pl()`
