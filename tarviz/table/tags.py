@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -59,10 +60,7 @@ class Tags:
 
     def counts(self) -> dict[str, int]:
         """Tag → records that have it."""
-        found: dict[str, int] = {}
-        for line in self.lines():
-            found[line["tag"]] = found.get(line["tag"], 0) + 1
-        return found
+        return dict(Counter(line["tag"] for line in self.lines()))
 
     def lines(self) -> list[dict[str, str]]:
         """Every tag there is: shard, key, tag, note."""
@@ -108,8 +106,8 @@ class Tags:
                 left += 1
             else:
                 wanted.setdefault(tag, []).append((shard, key, note))
-        for shard, key in self._with_keys(list(loose)):
-            for tag, note in loose[key]:
+        for shard, key in self._table.fetched("SELECT shard, key FROM records") if loose else ():
+            for tag, note in loose.get(key, ()):
                 wanted.setdefault(tag, []).append((shard, key, note))
         if left:
             text = f"W_TAGS_LEFT_OUT {left} tags of {path} are of shards that are not among these, or that several of these may be."
@@ -130,19 +128,10 @@ class Tags:
 
         return place
 
-    def _with_keys(self, keys: list[str]) -> list[tuple[str, str]]:
-        """Shard and key of the records that have one of these keys."""
-        if not keys:
-            return []
-        found = self._table.fetched("SELECT shard, key FROM records")
-        wanted = set(keys)
-        return [(shard, key) for shard, key in found if key in wanted]
-
     def _chosen(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
         if not isinstance(keys, str):
             return list(keys)
-        table = self._table.arrow(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
-        return list(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
+        return self._table.fetched(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
 
     def _files(self) -> dict[Path, list[URL]]:
         """Where the tags of the shards are, in their order: all in one file beside them, or each shard's in its own."""
@@ -160,16 +149,15 @@ class Tags:
 
     def _change(self, rows: Sequence[tuple[str, str, str | None]], word: str) -> int:
         """Give records a tag, each with its note, or take it away where that is None."""
-        known = {redact(url): _name(url) for url in self._table.urls}
-        changes: dict[str, dict[Tag, str | None]] = {}
+        known = {redact(url): (file, _name(url)) for file, urls in self._files().items() for url in urls}
+        changes: dict[Path, dict[Tag, str | None]] = {}
         for shard, key, note in rows:
-            if (name := known.get(redact(shard))) is None:
+            if redact(shard) not in known:
                 raise UsageError(f"{redact(shard)!r} is not a shard of this table.")
-            changes.setdefault(name, {})[Tag(name, key, word)] = note
-        for file, urls in self._files().items():
-            own = {tag: note for name in dict.fromkeys(map(_name, urls)) for tag, note in changes.get(name, {}).items()}
-            if own:
-                _rewrite(file, own, self._home(file))
+            file, name = known[redact(shard)]
+            changes.setdefault(file, {})[Tag(name, key, word)] = note
+        for file, own in changes.items():
+            _rewrite(file, own, self._home(file))
         self._table.retag()
         return len(rows)
 
