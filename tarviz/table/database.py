@@ -83,9 +83,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
             files = f"[{files}]"
         sources.append(f"SELECT {', '.join(names)} FROM read_parquet({files})")
     for number, (table, names) in enumerate(tables):
-        base.register("_given", table)
-        base.execute(f"CREATE TABLE _part{number} AS SELECT {', '.join(names)} FROM _given")
-        base.unregister("_given")
+        base.from_arrow(table).project(", ".join(names)).create(f"_part{number}")
         sources.append(f"SELECT * FROM _part{number}")
     base.execute(f"CREATE VIEW _records AS {' UNION ALL BY NAME '.join(sources) or _NOTHING}")
     base.execute("CREATE VIEW records AS SELECT * FROM _records")

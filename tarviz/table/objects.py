@@ -35,14 +35,10 @@ def parts(exts: Sequence[str]) -> set[Part]:
 def rows(shards: Sequence[KeptColumns], classes: Mapping[int, str] = {}) -> pa.Table:
     """The objects of shards, a row each. Pixels are those of the record's first picture; without one, of the size that the annotation
     names. `classes` are names of numbers."""
-    found: dict[str, list[Any]] = {name: [] for name in OBJECTS}
-    for shard in shards:
-        for row in _of_shard(shard, classes):
-            for name, value in row.items():
-                found[name].append(value)
     simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
     simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64())), "BIGINT[]": pa.list_(pa.int64())}
-    return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
+    schema = pa.schema([(name, simple[kind]) for name, kind in OBJECTS.items()])
+    return pa.concat_tables([schema.empty_table(), *(pa.Table.from_pylist([*_of_shard(shard, classes)], schema) for shard in shards)])
 
 
 def outside(shards: Sequence[KeptColumns]) -> dict[str, int]:

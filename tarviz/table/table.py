@@ -378,12 +378,9 @@ class Table:
                 self._cached.clear()
 
     def _fill(self, base: duckdb.DuckDBPyConnection) -> None:
-        lines = self.tags.lines()
-        if lines:
-            table = pa.Table.from_pylist(lines, pa.schema([(name, pa.string()) for name in ("shard", "key", "tag", "note")]))
-            base.register("_lines", table)
-            base.execute("INSERT INTO tags SELECT * FROM _lines")
-            base.unregister("_lines")
+        if lines := self.tags.lines():
+            schema = pa.schema([(name, pa.string()) for name in sql.COLUMNS["tags"]])
+            base.from_arrow(pa.Table.from_pylist(lines, schema)).insert_into("tags")
 
     def retag(self) -> None:
         """Take the tags as they are kept now."""
@@ -442,10 +439,8 @@ class Table:
     def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
             words.fill(base, self.fields, self._limit or database.memory_limit())
-            return
-        base.register("_objects", objects.rows(self.passes.kept, self.classes))
-        base.execute("INSERT INTO objects SELECT * FROM _objects")
-        base.unregister("_objects")
+        else:
+            base.from_arrow(objects.rows(self.passes.kept, self.classes)).insert_into("objects")
 
     def _types(self) -> tuple[list[str], list[Any]]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")

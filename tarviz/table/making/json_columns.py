@@ -114,8 +114,7 @@ def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
 
 
 def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_]:
-    base.register("given", pa.table({"x": texts}))
-    found = base.sql("SELECT coalesce(json_valid(x), false) FROM given").to_arrow_table().column(0)
+    found = base.from_arrow(pa.table({"x": texts})).project("coalesce(json_valid(x), false)").to_arrow_table().column(0)
     return np.asarray(found.to_numpy(), bool)
 
 
