@@ -16,7 +16,7 @@ from tarviz.model.errors import UsageError
 from tarviz.table import columns
 from tarviz.table.packages import duckdb
 from tarviz.table.places import INTEGERS, NUMBERS, Place, Places, Storage
-from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, operator, signatures
+from tarviz.table.sql import NOWHERE, Node, column, function_name, no_function, nodes, operator, signatures
 
 Kind: TypeAlias = Literal["value", "number", "text", "truth", "null", "other"]
 
@@ -508,10 +508,6 @@ _OF_TEXT = _OURS | {"hash"}  # which would take a value as it is stored
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",
 }  # fmt: skip
-
-
-def function_name(node: Node) -> str:
-    return str(node["qualified_name"]["path"][-1]).lower()
 
 
 def _arguments(node: Node) -> list[Node]:

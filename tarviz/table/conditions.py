@@ -141,7 +141,7 @@ def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
         if any(sql.nodes(tree, what)):
             return name
     for node in sql.nodes(tree, "FUNCTION"):
-        name = str(node["qualified_name"]["path"][-1]).lower()
+        name = sql.function_name(node)
         if any(what == "aggregate" for what, _, _ in sql.signatures(base, name)) and name not in ("first", "last"):
             return "count(*)" if name == "count_star" else f"{name}()"
     return ""

@@ -6,10 +6,10 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, function_name, is_read
+from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, is_read
 from tarviz.table.packages import duckdb
 from tarviz.table.places import Places
-from tarviz.table.sql import Node, Question, common_tables, nodes, own_name, parsed, replaced, select_of, written
+from tarviz.table.sql import Node, Question, common_tables, function_name, nodes, own_name, parsed, replaced, select_of, written
 
 _TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
 

@@ -263,6 +263,10 @@ def _all(tree: Any) -> Iterator[Node]:
             stack += node
 
 
+def function_name(node: Node) -> str:
+    return str(node["qualified_name"]["path"][-1]).lower()
+
+
 def own_name(node: Node) -> str:
     """What a column that a query selects is called: by its alias, else by the last name of its path."""
     return str(node.get("alias") or (node.get("column_names") or [""])[-1])
@@ -481,11 +485,7 @@ def object_calls(base: duckdb.DuckDBPyConnection, tree: Node) -> None:
     questions to the relation; in the last one, names that it has are its own."""
 
     def change(node: Node) -> Node | None:
-        if node.get("class") != "FUNCTION" or (name := str(node["qualified_name"]["path"][-1]).lower()) not in (
-            "has_object",
-            "count_objects",
-            "any_object",
-        ):
+        if node.get("class") != "FUNCTION" or (name := function_name(node)) not in ("has_object", "count_objects", "any_object"):
             return None
         given = [each["expression"] for each in node["arguments"]]
         if len(given) > 1 or (not given and name != "count_objects"):
