@@ -84,7 +84,7 @@ class Magics:
         command = verb_named(verb)
         words, name = target(words, command)
         content = self._content(verb, command, cell)
-        result = cli.invoke([verb, *self._resolved(words[1:], command)], content)
+        result = cli.invoke([verb, *self._resolve(words[1:], command)], content)
         if name is not None:
             self.shell.user_ns[name] = result
         if result is not None:
@@ -120,7 +120,7 @@ class Magics:
         self.shell.ex(ast.unparse(ast.Module(tree.body[:-1], [])))
         return self.shell.ev(ast.unparse(last.value))
 
-    def _resolved(self, words: Sequence[str], command: click.Command | None) -> list[str]:
+    def _resolve(self, words: Sequence[str], command: click.Command | None) -> list[str]:
         """The words, Python names of URLs and chains replaced by what they hold."""
         found: list[str] = []
         for word, option in options_of(words, command):

@@ -87,7 +87,7 @@ class Rule:
                 return "number" if found == "value" and all(map(self._is_number, _arguments(node))) else found
             if name == "as_text":
                 return "text"
-            return "number" if name in _ARITHMETIC else _kind_of(self._returned(name))
+            return "number" if name in _ARITHMETIC else _kind_of(self._type_given(name))
         if of_class == "SUBQUERY":
             if node["subquery_type"] != "SCALAR":
                 return "truth"
@@ -103,7 +103,7 @@ class Rule:
         place = self.places.at(node)
         return place is not None and place.storage in ("integer", "real")
 
-    def _returned(self, name: str) -> str:
+    def _type_given(self, name: str) -> str:
         return next((returned for _, _, returned in signatures(self.base, name) if returned), "")
 
     # truths
@@ -116,21 +116,21 @@ class Rule:
         if node.get("class") == "CONJUNCTION" or kind == "OPERATOR_NOT":
             return {**node, "children": [self.truth(child) for child in node["children"]]}
         if node.get("class") == "COMPARISON":
-            return self._compared(kind, node["left"], node["right"])
+            return self._compare(kind, node["left"], node["right"])
         if kind in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
             return self._null(node["children"][0], kind == "OPERATOR_IS_NULL")
         if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
             found = self._among(node["children"][0], node["children"][1:])
             return found if kind == "COMPARE_IN" else self.places.made("NOT x", x=found)
         if kind in ("COMPARE_BETWEEN", "COMPARE_NOT_BETWEEN"):
-            low = self._compared("COMPARE_GREATERTHANOREQUALTO", node["input"], node["lower"])
-            high = self._compared("COMPARE_LESSTHANOREQUALTO", node["input"], node["upper"])
+            low = self._compare("COMPARE_GREATERTHANOREQUALTO", node["input"], node["lower"])
+            high = self._compare("COMPARE_LESSTHANOREQUALTO", node["input"], node["upper"])
             found = self.places.made("x AND y", x=low, y=high)
             return found if kind == "COMPARE_BETWEEN" else self.places.made("NOT x", x=found)
         if node.get("class") == "CASE" or kind == "OPERATOR_COALESCE":
-            return self._branched(node, self.truth)
+            return self._each_branch(node, self.truth)
         if (place := self.places.at(node)) is not None:
-            return self._taken_for(_TRUTH, place)
+            return self._take_for(_TRUTH, place)
         match self.kind(node):
             case "number":
                 return self.places.made("x <> 0", x=self.number(node).real)
@@ -140,7 +140,7 @@ class Rule:
                 return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
-    def _taken_for(self, what: int, place: Place) -> Node:
+    def _take_for(self, what: int, place: Place) -> Node:
         """What lies at a place as its truth, text or number."""
         form = _FORMS.get(place.storage, _NONE)[what]
         return place.node if form == "x" else self.places.made(form, x=place.node)
@@ -154,7 +154,7 @@ class Rule:
             return self.places.made(f"coalesce(json_type(x), 'NULL') {'=' if wanted else '<>'} 'NULL'", x=place.node)
         return self.places.made(test, x=place.node)
 
-    def _compared(self, op: str, left: Node, right: Node) -> Node:
+    def _compare(self, op: str, left: Node, right: Node) -> Node:
         kinds = self.kind(left), self.kind(right)
         if op in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and "null" in kinds:  # Python's == None
             return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
@@ -163,7 +163,7 @@ class Rule:
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
-            return self._tried(_comparison(op, self.plain(left), self.plain(right)))
+            return self._try(_comparison(op, self.plain(left), self.plain(right)))
         if "number" in kinds:
             return self._by_number(op, left, right)
         if "text" in kinds:
@@ -203,7 +203,7 @@ class Rule:
         tests: list[Node] = []
         if texts := [each for each in choices if self.kind(each) == "text"] if self.kind(node) in ("value", "text") else []:
             tests.append(operator("COMPARE_IN", self.text(node), *texts))
-        tests += [self._compared("COMPARE_EQUAL", node, each) for each in choices if each not in texts]
+        tests += [self._compare("COMPARE_EQUAL", node, each) for each in choices if each not in texts]
         return tests[0] if len(tests) == 1 else operator("CONJUNCTION_OR", *tests, of_class="CONJUNCTION")
 
     # texts and numbers
@@ -211,9 +211,9 @@ class Rule:
     def text(self, node: Node) -> Node:
         """An expression as VARCHAR."""
         if (place := self.places.at(node)) is not None:
-            return self._taken_for(_TEXT, place)
+            return self._take_for(_TEXT, place)
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
-            return self._branched(node, self.text)
+            return self._each_branch(node, self.text)
         match self.kind(node):
             case "text":
                 return self.plain(node)
@@ -227,7 +227,7 @@ class Rule:
     def number(self, node: Node) -> NumberPair:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
-            return NumberPair(self._taken_for(_WHOLE, place), self._taken_for(_REAL, place))
+            return NumberPair(self._take_for(_WHOLE, place), self._take_for(_REAL, place))
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
             return NumberPair(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
@@ -236,10 +236,10 @@ class Rule:
             if all(self.number(branch).exact is not None for branch in branches if self.kind(branch) != "null"):
                 # of the branch that is taken: one that is no whole number is null there, and the DOUBLE counts
                 taken = _as_case(self, node)
-                exact = self._branched(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
-            return NumberPair(exact, self._branched(node, lambda each: self.number(each).real))
+                exact = self._each_branch(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
+            return NumberPair(exact, self._each_branch(node, lambda each: self.number(each).real))
         if node.get("class") == "FUNCTION" and (name := function_name(node)) in _ARITHMETIC:
-            return self._calculated(name, [self.number(each) for each in _arguments(node)])
+            return self._arithmetic(name, [self.number(each) for each in _arguments(node)])
         match self.kind(node):
             case "number":
                 value = self.plain(node)
@@ -259,7 +259,7 @@ class Rule:
             return bool(found) and all(name.lower() in INTEGERS for name in found)
         return False
 
-    def _calculated(self, name: str, sides: list[NumberPair]) -> NumberPair:
+    def _arithmetic(self, name: str, sides: list[NumberPair]) -> NumberPair:
         """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
         if name[0].isalpha() and len(sides) != 1:
             written = {"whole": "int", "real_number": "float"}.get(name, name)
@@ -279,7 +279,7 @@ class Rule:
 
     # the rest
 
-    def made_of_mixed(self, node: Node) -> Node | None:
+    def of_mixed(self, node: Node) -> Node | None:
         """A call, cast, CASE or coalesce() of a query over values of two kinds, which take the kind of what they stand beside; None where
         it has none of these, or nothing says a kind."""
         of_class = node.get("class")
@@ -293,7 +293,7 @@ class Rule:
         name = function_name(node)
         taken = {each for _, types, _ in signatures(self.base, name) for each in types}
         known = name in BY_ITEM or name in _ARITHMETIC or name in _JOINED or taken & (_NUMBER_TYPES | {"VARCHAR"})
-        return self._called(node) if known and "JSON" not in taken else None
+        return self._call(node) if known and "JSON" not in taken else None
 
     def plain(self, node: Node) -> Node:
         """An expression of which no kind is wanted."""
@@ -309,13 +309,13 @@ class Rule:
         if of_class == "COLLATE":
             return {**node, "child": self.text(node["child"])}
         if of_class == "FUNCTION":
-            return self._called(node)
+            return self._call(node)
         if of_class == "SUBQUERY":
             return self._subquery(node)
         if of_class == "CASE" or kind == "OPERATOR_COALESCE":
             wanted = {"number": lambda each: self.number(each).real, "text": self.text, "truth": self.truth}
             common = self._common(_branches(node))
-            return self._branched(node, wanted.get(common, self.text if common == "value" else self.plain))
+            return self._each_branch(node, wanted.get(common, self.text if common == "value" else self.plain))
         if of_class == "LAMBDA":
             return {**node, "expr": self.plain(node["expr"])}
         found = dict(node)
@@ -373,7 +373,7 @@ class Rule:
             inner["select_list"], child = [self.text(chosen)], self.text(child)
         return {**node, "child": child}
 
-    def _called(self, node: Node) -> Node:
+    def _call(self, node: Node) -> Node:
         name, arguments = function_name(node), _arguments(node)
         if name in ("typeof", "pg_typeof") and any(self.kind(each) == "value" for each in arguments):
             hint = "Write json_type(json.w) = 'UBIGINT' of the value itself."
@@ -390,17 +390,17 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            made = self._taken(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
+            made = self._fit(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
-        return self._tried(found) if scalar and name not in _SURE else found
+        return self._try(found) if scalar and name not in _SURE else found
 
     def _by_item(self, name: str, items: Node, *lambdas: Node) -> list[Node]:
         """The arguments of a function over a list's items; what a filter asks of an item is a condition."""
         asked = [{**each, "expr": self.truth(each["expr"])} if name in FILTERS and "expr" in each else each for each in lambdas]
         return [self._items(items), *asked]
 
-    def _taken(self, name: str, arguments: Sequence[Node]) -> list[Node]:
+    def _fit(self, name: str, arguments: Sequence[Node]) -> list[Node]:
         """Arguments as the function takes them."""
         known = signatures(self.base, name)
         if not known:
@@ -457,7 +457,7 @@ class Rule:
         if place.storage != "list":
             return self.places.made("NULL::VARCHAR[]")
         item = self.places.stored("", place.type.children[0][1], column("e"))
-        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._taken_for(_TEXT, item))
+        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._take_for(_TEXT, item))
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
@@ -465,7 +465,7 @@ class Rule:
             return self._among(item, _arguments(box))
         place = self.places.at(box)
         if place is None and self.kind(box) == "other":
-            return self._tried(self.places.made("contains(x, y)", x=self.plain(box), y=self.plain(item)))
+            return self._try(self.places.made("contains(x, y)", x=self.plain(box), y=self.plain(item)))
         wanted = self.text(item)
         part = self.places.made("contains(x, y)", x=self.text(box), y=wanted)
         if place is None or place.storage not in ("json", "list"):
@@ -485,11 +485,11 @@ class Rule:
             return self.places.made(count, x=place.node, y=length)
         return length
 
-    def _tried(self, node: Node) -> Node:
+    def _try(self, node: Node) -> Node:
         """Unknown where it would be an error. DuckDB cannot try a subquery."""
         return node if not self.tries or any(nodes(node, "SUBQUERY")) else operator("OPERATOR_TRY", node)
 
-    def _branched(self, node: Node, wanted: Callable[[Node], Node]) -> Node:
+    def _each_branch(self, node: Node, wanted: Callable[[Node], Node]) -> Node:
         """CASE and coalesce() with their results as wanted."""
         if node.get("class") != "CASE":
             return {**node, "children": [wanted(child) for child in node["children"]]}

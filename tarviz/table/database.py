@@ -55,7 +55,7 @@ def memory_limit() -> int:
     return min(have // 2, _MOST)
 
 
-def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.DuckDBPyConnection:
+def connect(shards: list[KeptColumns], limit: int | None = None) -> duckdb.DuckDBPyConnection:
     """A database that holds the view `records` over these shards and the table `tags`, and can reach nothing else."""
     settings = {**ALONE, "python_enable_replacements": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"lambda_syntax": "ENABLE_SINGLE_ARROW"}  # `x -> x > 1` as well as `lambda x: x > 1`
@@ -93,7 +93,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
 
 @functools.cache
 def _empty(_process: int) -> duckdb.DuckDBPyConnection:
-    return connected([])
+    return connect([])
 
 
 def empty() -> duckdb.DuckDBPyConnection:
@@ -124,7 +124,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
         own = {ext: typed(each) for ext, each in shard.structures.items()}
         again = [ext for ext, each in own.items() if not castable(each, whole[ext])]
         if shard.memory is None and not again:
-            selected = [_selected(each, own, whole, types) for each in schema if not hidden(each.name)]
+            selected = [_selection(each, own, whole, types) for each in schema if not hidden(each.name)]
             renamed = shard.called != redact(shard.url)
             groups.setdefault((renamed, *schema.names, *schema.types), ([], selected, renamed))[0].append(shard)
             continue
@@ -134,11 +134,11 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
                 column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
             table = table.set_column(table.column_names.index(ext), ext, column)
         fields = [table.schema.field(name) for name in table.column_names if not hidden(name)]
-        tables.append((table, [_selected(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
+        tables.append((table, [_selection(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
     return list(groups.values()), tables
 
 
-def _selected(column: pa.Field, own: dict[str, Structure], whole: dict[str, Structure], types: dict[str, pa.DataType]) -> str:
+def _selection(column: pa.Field, own: dict[str, Structure], whole: dict[str, Structure], types: dict[str, pa.DataType]) -> str:
     """A column of one shard as all shards have it."""
     name = quoted_name(column.name)
     if column.name in whole:

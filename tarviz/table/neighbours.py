@@ -13,7 +13,7 @@ from tarviz.table.columns import kind, of_field
 from tarviz.table.database import memory_limit
 from tarviz.table.findings import BITS
 from tarviz.table.packages import pa, pc
-from tarviz.table.rows import ChosenRows, checked_count
+from tarviz.table.rows import ChosenRows, check_count
 
 if TYPE_CHECKING:
     from tarviz.table.table import Table
@@ -39,7 +39,7 @@ def similar(table: Table, key: str, by: str = "", count: int | None = 24) -> Cho
     """
     if not isinstance(key, str) or not isinstance(by, str):
         raise UsageError(f"key={key!r} and by={by!r} are to be texts.", hint='Write table.similar("0001", "npy").')
-    most = checked_count(count)
+    most = check_count(count)
     count = len(table) if most is None else most
     by = by or next(
         (ext for what in ("array", "tensors", "picture") for ext in table.fields if kind(ext) == what), next(iter(table.fields), "")

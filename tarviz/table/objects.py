@@ -80,7 +80,7 @@ def _sizes(table: pa.Table, exts: Sequence[str]) -> list[list[tuple[int | None, 
 
 
 def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    over = (size or _named_size(text)) if text else None
+    over = (size or _size_in(text)) if text else None
     if not text or not over or not all(1 <= side <= _WIDEST for side in over):
         return
     frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=DIGITS)
@@ -89,7 +89,7 @@ def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) 
         yield _row(list(group), frame, classes)
 
 
-def _named_size(text: str) -> tuple[float, float] | None:
+def _size_in(text: str) -> tuple[float, float] | None:
     """Width and height that an annotation names."""
     if text.lstrip()[:1] == "{":
         try:

@@ -103,7 +103,7 @@ _CALL = re.compile(
 )
 
 
-def translated(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
+def translate(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
     """DuckDB's error in our words; `hinted` says what there is instead of one of the names that are `unknown`."""
     whole = re.sub(r"\n\s*LINE \d+:.*", "", str(error), flags=re.DOTALL).strip()
     whole = re.sub(r"^(?:[A-Z][A-Za-z ]+ Error): ", "", whole)
@@ -121,11 +121,11 @@ def translated(error: Exception, hinted: Callable[[str], str] | None = None, unk
     name = missing[0] if missing else found[1] if found else None
     if (missing and isinstance(error, duckdb.BinderException)) or found:
         return UsageError(f"there is no column {name}.", hint=hinted(str(name)) if hinted is not None else None, code="E_QUERY")
-    said, hint = _said(text, whole)
+    said, hint = _say(text, whole)
     return UsageError(said, hint=hint, code="E_QUERY")
 
 
-def _said(text: str, whole: str) -> tuple[str, str | None]:
+def _say(text: str, whole: str) -> tuple[str, str | None]:
     """An error and its hint; `whole` has the ways a function can be called."""
     if call := _CALL.search(text):
         name = call["name"] or call["macro"]
@@ -177,4 +177,4 @@ def in_our_words(work: Callable[[], T]) -> T:
     try:
         return work()
     except (duckdb.Error, RecursionError) as error:
-        raise translated(error) from error
+        raise translate(error) from error

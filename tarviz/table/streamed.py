@@ -64,7 +64,7 @@ class StreamCondition:
         base, lacking = self._base.cursor(), set(asked.unknown)
         made = columns_of(chunk, asked.parts | {NAMES})
         made.columns["shard"] = pa.repeat(pa.scalar(redact(shard)), len(chunk))
-        selected = _selected(made)
+        selected = _selection(made)
 
         def ask() -> Any:
             base.register("_streamed", pa.table(made.columns))
@@ -92,7 +92,7 @@ class StreamCondition:
             report.add(Fault("W_NO_KEY", f"{lost} of {len(self._keys)} keys are of no record.", shard))
 
 
-def _selected(made: MadeColumns) -> str:
+def _selection(made: MadeColumns) -> str:
     """How the columns of a block are selected, with their types."""
     cast = {ext: sql_type(typed(each)) for ext, each in made.structures.items()}
     names = [name for name in made.columns if not columns.hidden(name)]

@@ -48,15 +48,15 @@ class Tags:
 
     def add(self, keys: Iterable[tuple[str, str]] | str, tag: str, note: str = "") -> int:
         """Tag records: those a condition chooses, or (shard, key) pairs. How many."""
-        return self._change([(*pair, note) for pair in self._chosen(keys)], _checked(tag))
+        return self._change([(*pair, note) for pair in self._choose(keys)], _check_word(tag))
 
     def add_noted(self, noted: Iterable[tuple[str, str, str | None]], tag: str) -> int:
         """Tag records, each with a note of its own: (shard, key, note). A note None takes the tag away. How many."""
-        return self._change(list(noted), _checked(tag))
+        return self._change(list(noted), _check_word(tag))
 
     def remove(self, keys: Iterable[tuple[str, str]] | str, tag: str) -> int:
         """Take a tag away again."""
-        return self._change([(*pair, None) for pair in self._chosen(keys)], _checked(tag))
+        return self._change([(*pair, None) for pair in self._choose(keys)], _check_word(tag))
 
     def counts(self) -> dict[str, int]:
         """Tag → records that have it."""
@@ -96,7 +96,7 @@ class Tags:
                 continue
             try:
                 line = json.loads(text)
-                key, tag, note = str(line["key"]), _checked(str(line["tag"])), str(line.get("note") or "")
+                key, tag, note = str(line["key"]), _check_word(str(line["tag"])), str(line.get("note") or "")
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 hint = 'A line is {"key": …, "tag": …}.'
                 raise DataError(f"line {number} of {path} is not a tag ({error}).", code="E_TAGS", hint=hint) from error
@@ -128,7 +128,7 @@ class Tags:
 
         return place
 
-    def _chosen(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
+    def _choose(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
         if not isinstance(keys, str):
             return list(keys)
         return self._table.fetched(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
@@ -207,7 +207,7 @@ def _relative(name: str, home: Path | None) -> str:
 
 def _rewrite(file: Path, changes: dict[Tag, str | None], home: Path | None) -> None:
     """Change a file of tags, while nobody else does."""
-    with _locked(file) as held:
+    with _lock(file) as held:
         found, others = _read(file, home)
         for tag, note in changes.items():
             found.pop(tag, None)
@@ -234,19 +234,19 @@ def _write(file: Path, lines: list[str], like: IO[bytes] | None = None) -> None:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[IO[bytes]]:
+def _lock(file: Path) -> Iterator[IO[bytes]]:
     """The file, made if need be, while no other process changes it; for its owner alone in the data folder."""
     own = file.is_relative_to(configured().data_dir)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if own else 0o777)
-        held = _opened(file, 0o600 if own else 0o666)
+        held = _open_locked(file, 0o600 if own else 0o666)
     except OSError as error:
         raise StoreError(f"tags cannot be kept: {error.strerror}.", code="E_WRITE", shard=os.fspath(file)) from error
     with held:
         yield held
 
 
-def _opened(file: Path, mode: int) -> IO[bytes]:
+def _open_locked(file: Path, mode: int) -> IO[bytes]:
     while True:
         held = open(os.open(file, os.O_RDWR | os.O_CREAT, mode), "r+b")  # noqa: SIM115  (the caller closes it)
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -277,7 +277,7 @@ def _move_over() -> None:
         old.rmdir()
 
 
-def _checked(tag: str) -> str:
+def _check_word(tag: str) -> str:
     if not tag.strip() or len(tag) > MAX_TAG or "," in tag or not tag.isprintable():
         raise UsageError(f"{tag!r} is not a tag.", hint="A tag is a word, without commas.")
     return tag.strip()

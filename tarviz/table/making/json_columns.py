@@ -78,18 +78,18 @@ def typed_json(payloads: pa.Array) -> TypedJson:
         texts = _documents(base, payloads)
         if (quick := _quickly(texts)) is not None:
             return TypedJson(quick[0], quick[1], texts, _bad(payloads, texts))
-        structure, doubtful = _found(base, texts, doubtful_alone=True)
+        structure, doubtful = _structure_of(base, texts, doubtful_alone=True)
         with suppress(duckdb.Error):  # a name given twice, as a rule
             column = read_as(base, texts, structure)
-            structure = _emptied(column, structure, typed(structure))
+            structure = _with_empty(column, structure, typed(structure))
             if not doubtful and not has(structure, "JSON"):  # where nothing is typed, DuckDB does not mind names given twice
                 return TypedJson(column, structure, texts, _bad(payloads, texts))
-        structure, bad = _found(base, texts, doubtful_alone=False)
+        structure, bad = _structure_of(base, texts, doubtful_alone=False)
         if bad:
             texts = _without(texts, bad)
-            structure, _ = _found(base, texts, doubtful_alone=True)
+            structure, _ = _structure_of(base, texts, doubtful_alone=True)
         column = read_as(base, texts, structure)
-    return TypedJson(column, _emptied(column, structure, typed(structure)), texts, _bad(payloads, texts))
+    return TypedJson(column, _with_empty(column, structure, typed(structure)), texts, _bad(payloads, texts))
 
 
 def _bad(payloads: pa.Array, texts: pa.Array) -> pa.Array:
@@ -103,7 +103,7 @@ def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
         texts = payloads.cast(pa.large_string())
     except pa.ArrowInvalid:
         texts = pa.array([_text(each) for each in payloads.to_pylist()], pa.large_string())
-    texts = _without(texts, [at for at in _bracketed(texts) if _depth(texts[at].as_py() or "") > MAX_DEPTH])
+    texts = _without(texts, [at for at in _perhaps_deep(texts) if _depth(texts[at].as_py() or "") > MAX_DEPTH])
     valid = _valid(base, texts)
     wrong = np.flatnonzero(~valid & np.asarray(payloads.is_valid())).tolist()
     others = {at: text for at in wrong if (text := _other_encoding(payloads[at].as_py())) is not None and _depth(text) <= MAX_DEPTH}
@@ -177,7 +177,7 @@ def _by_pyarrow(texts: pa.Array, structure: Structure | None = None) -> pa.Chunk
     return reader.read_json(pa.BufferReader(data), options, reader.ParseOptions(explicit_schema=schema)).column(0)
 
 
-def _found(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
+def _structure_of(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
     """The structure of documents, and those that are bad among the doubtful ones, or among all."""
     bad: list[int] = []
     integers: list[Structure] = []
@@ -261,15 +261,15 @@ def _small(value: Any) -> Any:
     return 0 if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else value
 
 
-def _emptied(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
+def _with_empty(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
     """The structure with EMPTY where DuckDB says JSON of nothing but `{}`, seen in the column that was read."""
     if structure == "JSON":
         values = column.storage
         return "EMPTY" if pc.all(pc.equal(values, "{}"), min_count=0).as_py() else structure
     if isinstance(structure, dict) and isinstance(kind, dict):
-        return {name: _emptied(column.field(name), each, kind[name]) for name, each in structure.items()}
+        return {name: _with_empty(column.field(name), each, kind[name]) for name, each in structure.items()}
     if isinstance(structure, list) and isinstance(kind, list):
-        return [_emptied(column.flatten(), structure[0], kind[0])]
+        return [_with_empty(column.flatten(), structure[0], kind[0])]
     return structure
 
 
@@ -279,7 +279,7 @@ def _without(texts: pa.Array, rows: list[int]) -> pa.Array:
     return pc.if_else(pa.array(keep), texts, pa.scalar(None, texts.type)) if rows else texts
 
 
-def _bracketed(texts: pa.Array) -> list[int]:
+def _perhaps_deep(texts: pa.Array) -> list[int]:
     """The documents of so many brackets that they may be nested too deep."""
     found: list[int] = []
     for first in range(0, len(texts), _ROWS):

@@ -101,7 +101,7 @@ class KeptColumns:
         if self.url == "-" and self.parts:
             hint = "Save it in a file and ask that: cat > data.tar."
             raise UsageError("standard input can be read once, and this question needs it again.", shard=self.url, hint=hint)
-        made = shard_columns.made(
+        made = shard_columns.make_columns(
             self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grown(wanted, part())))
         )
         return self.take(wanted, made)
@@ -114,7 +114,7 @@ class KeptColumns:
         """Keep the columns of `wanted`, which were made here or by a worker elsewhere; as `add` does."""
         if version(self.url) != self.identity or (self.parts and made.records != self.records):
             raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
-        return self._grown(wanted, made)._kept_by(self)
+        return self._grown(wanted, made)._keep_for(self)
 
     def _grown(self, wanted: set[Part], made: shard_columns.MadeColumns) -> KeptColumns:
         """This, with columns more; of the beginning of the shard where no more was read."""
@@ -137,7 +137,7 @@ class KeptColumns:
             called=redact(self.url),
         )
 
-    def _kept_by(self, old: KeptColumns) -> Callable[[], None]:
+    def _keep_for(self, old: KeptColumns) -> Callable[[], None]:
         """Write the columns beside those of `old`; what is returned puts them in their place."""
         assert self.memory is not None
         head = asdict(replace(self, memory=None)) | {"version": _VERSION, "url": redact(self.url), "parts": sorted(self.parts)}
@@ -173,12 +173,12 @@ def _shard_column(url: URL, records: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(records, np.int32)), pa.array([redact(url)]))
 
 
-def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
+def find_kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
     """What is kept of the present versions of shards; nothing is read but a few bytes. A file that is damaged there counts as absent."""
     there, every = _there(), list(urls)
     asked = dict.fromkeys(url for url in every if url != "-")
     told = dict(zip(asked, stats(list(asked)), strict=True))
-    return [_kept(url, options, there, version_of(told.get(url, Stat(url, ranges=False)))) for url in every]
+    return [_look_up(url, options, there, version_of(told.get(url, Stat(url, ranges=False)))) for url in every]
 
 
 def _there() -> dict[str, Path]:
@@ -194,7 +194,7 @@ def _there() -> dict[str, Path]:
     return {stem: path for stem, (_, path) in latest.items()}
 
 
-def _kept(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str, Any]) -> KeptColumns:
+def _look_up(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str, Any]) -> KeptColumns:
     if now["size"] is None or not (now["etag"] or now["mtime"]):
         return KeptColumns(url, now)
     nothing = KeptColumns(url, now, name(url, now, options))

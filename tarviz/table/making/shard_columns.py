@@ -52,7 +52,7 @@ def _nothing(*_: object) -> None:
     """Nobody looks."""
 
 
-def made(
+def make_columns(
     url: URL,
     options: ReadOptions,
     parts: set[Part],
@@ -79,19 +79,19 @@ def made(
             look()
             if grown is not _nothing and time.monotonic() - begin >= after:
                 after *= 2
-                grown(partial(_made, {name: [*parts] for name, parts in pieces.items()}, records, [*exts]))
+                grown(partial(_assemble, {name: [*parts] for name, parts in pieces.items()}, records, [*exts]))
     except DataError as found:
         error = found.at(shard=url).to_dict()
-    return replace(_made(pieces, records, exts), error=error, counts=report.counts())
+    return replace(_assemble(pieces, records, exts), error=error, counts=report.counts())
 
 
 def columns_of(chunk: Chunk, parts: set[Part]) -> MadeColumns:
     """The columns of `parts` for some records alone."""
     pieces = {name: [(0, column)] for name, column in _columns(chunk, parts, _nothing)}
-    return _made(pieces, len(chunk), list(chunk.exts))
+    return _assemble(pieces, len(chunk), list(chunk.exts))
 
 
-def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
+def _assemble(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
     """What was read of a shard, each column in one piece, JSON typed."""
     columns = {name: _whole(parts, records) for name, parts in pieces.items()}
     structures, bad = {}, {}
@@ -170,12 +170,12 @@ def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     try:
         texts = binary(payloads).cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([_decoded(bytes(payload)) for payload in payloads], pa.string())
+        texts = pa.array([_decode(bytes(payload)) for payload in payloads], pa.string())
     texts = pc.utf8_ltrim(texts, "\ufeff")  # a byte order mark
     yield ext, _numbers(texts) if kind(ext) == "number" else texts
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
 
 
@@ -223,7 +223,7 @@ def _contents(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Ar
     sums, seen = [], []
     for payload in payloads:
         sums.append(hashlib.blake2b(payload, digest_size=16).hexdigest())
-        seen.append(_seen(payload) if kind(ext) == "picture" else None)
+        seen.append(_fingerprint(payload) if kind(ext) == "picture" else None)
     yield f"{ext}.checksum", pa.array(sums, pa.string())
     if kind(ext) == "picture":
         yield f"{ext}.decodable", pa.array([each is not None for each in seen])
@@ -280,7 +280,7 @@ def _grey(payload: Buffer) -> Image.Image | None:
         return None
 
 
-def _seen(payload: Buffer) -> tuple[float, int, bytes] | None:
+def _fingerprint(payload: Buffer) -> tuple[float, int, bytes] | None:
     """Mean grey (0…255), difference hash and small grey pixels of the cuts of a picture; None where it cannot be decoded.
 
     The hash compares neighbours of the picture shrunk to 9 × 8 grey pixels: equal pictures of other size or quality differ in few bits.
