@@ -46,7 +46,9 @@ _NONE = ("NULL::BOOLEAN", "NULL::VARCHAR", "NULL::HUGEINT", "NULL::DOUBLE")  # a
 _NUMBER_TYPES = frozenset(map(str.upper, NUMBERS))
 _NUMBER_TYPES |= {"INT", "INT4", "INT8", "REAL", "FLOAT8", "LONG", "NUMERIC", "SHORT"}
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
-_DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
+_OF_NULL = {  # what compares with NULL, = as Python's == None, and whether it asks for what is null
+    "COMPARE_EQUAL": True, "COMPARE_NOT_DISTINCT_FROM": True, "COMPARE_NOTEQUAL": False, "COMPARE_DISTINCT_FROM": False,
+}  # fmt: skip
 
 
 class NumberPair(NamedTuple):
@@ -146,20 +148,15 @@ class Rule:
         return place.node if form == "x" else self.places.made(form, x=place.node)
 
     def _null(self, node: Node, wanted: bool) -> Node:
-        test = "x IS NULL" if wanted else "x IS NOT NULL"
         place = self.places.at(node)
-        if place is None:
-            return self.places.made(test, x=self.plain(node))
-        if place.storage == "json":
+        if place is not None and place.storage == "json":
             return self.places.made(f"coalesce(json_type(x), 'NULL') {'=' if wanted else '<>'} 'NULL'", x=place.node)
-        return self.places.made(test, x=place.node)
+        return self.places.made("x IS NULL" if wanted else "x IS NOT NULL", x=self.plain(node) if place is None else place.node)
 
     def _compare(self, op: str, left: Node, right: Node) -> Node:
         kinds = self.kind(left), self.kind(right)
-        if op in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and "null" in kinds:  # Python's == None
-            return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
-        if "null" in kinds and op in _DISTINCT:
-            return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
+        if "null" in kinds and op in _OF_NULL:
+            return self._null(left if kinds[1] == "null" else right, _OF_NULL[op])
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
@@ -189,7 +186,7 @@ class Rule:
         if first.exact is None or second.exact is None or stored:  # a DOUBLE below 2⁵³ says the same
             return real
         exact = _comparison(op, first.exact, second.exact)
-        if op in _DISTINCT:
+        if "DISTINCT" in op:
             return self.places.made("CASE WHEN a IS NULL OR b IS NULL THEN x ELSE y END", a=first.exact, b=second.exact, x=real, y=exact)
         return self.places.made("coalesce(x, y)", x=exact, y=real)
 
@@ -475,10 +472,8 @@ class Rule:
 
     def _length(self, node: Node) -> Node:
         place = self.places.at(node)
-        if place is None and self.kind(node) == "other":
+        if self.kind(node) == "other" if place is None else place.storage == "list":
             return self.places.made("len(x)", x=self.plain(node))
-        if place is not None and place.storage == "list":
-            return self.places.made("len(x)", x=place.node)
         length = self.places.made("length(x)", x=self.text(node))
         if place is not None and place.storage == "json":
             count = "CASE WHEN json_type(x) = 'ARRAY' THEN CAST(json_array_length(x) AS BIGINT) ELSE y END"

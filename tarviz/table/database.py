@@ -11,11 +11,10 @@ from tarviz.model.errors import redact
 from tarviz.table import comparisons
 from tarviz.table.columns import hidden, text_of
 from tarviz.table.making.arrow_types import merged
-from tarviz.table.making.json_columns import read_as
+from tarviz.table.making.json_columns import read_as, scratch
 from tarviz.table.making.json_structure import Structure, castable, has, sql_type, typed
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
-from tarviz.table.making.scratch import scratch
 from tarviz.table.packages import duckdb, pa
 from tarviz.table.sql import OBJECTS, quoted_name, quoted_text
 

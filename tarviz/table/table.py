@@ -132,7 +132,7 @@ class Table:
         return self.remembered("leaves", self._leaves)
 
     def _leaves(self) -> dict[str, str | None]:
-        made = dict(zip(*self._types(), strict=True))
+        made = self._types()
         found: dict[str, str | None] = {}
         for name in self.possible:
             if name in made:
@@ -426,7 +426,7 @@ class Table:
         for name in sorted(sql.relations(asked.tree)):
             self.give(name)
         base = self._ready().cursor()
-        types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
+        types = self.remembered("types", self._types)
         missing = partial(self._missing, asked=asked)
         return self._translate(
             lambda: finished(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
@@ -442,9 +442,9 @@ class Table:
         else:
             base.from_arrow(objects.rows(self.passes.kept, self.classes)).insert_into("objects")
 
-    def _types(self) -> tuple[list[str], list[Any]]:
+    def _types(self) -> dict[str, Any]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
-        return relation.columns, relation.types
+        return dict(zip(relation.columns, relation.types, strict=True))
 
     def _run(self, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         while True:

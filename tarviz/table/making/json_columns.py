@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from numpy.typing import NDArray
 from tarviz.model.types import Buffer
 from tarviz.ops.values.payloads import gunzip
 from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
-from tarviz.table.making.scratch import scratch
 from tarviz.table.packages import duckdb, pa, pc
 
 MAX_DEPTH = 128  # brackets within brackets
@@ -48,6 +48,17 @@ class TypedJson:
     structure: Structure
     texts: pa.Array
     bad: pa.Array
+
+
+@cache
+def _database(_process: int) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+def scratch() -> duckdb.DuckDBPyConnection:
+    """A connection to the one DuckDB of one thread that this process has to read documents: to start one takes longer than to read a
+    thousand of them. What is registered there goes when it is closed."""
+    return _database(os.getpid()).cursor()
 
 
 def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
@@ -191,7 +202,7 @@ def _structure_of(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_
             bad.append(at)
         elif seen.large:
             integers.append(_integers(value))
-            changed[at] = json.dumps(_small(value))
+            changed[at] = json.dumps(json.loads(text, parse_int=_small))
     if bad or changed:
         small = np.isin(np.arange(len(texts)), list(changed))
         texts = pc.replace_with_mask(_without(texts, bad), pa.array(small), pa.array(changed.values(), texts.type))
@@ -252,13 +263,10 @@ def _integers(value: Any) -> Structure:
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else "NULL"
 
 
-def _small(value: Any) -> Any:
-    """The document with 0 for integers that are no BIGINT: DuckDB's structure calls them fractions."""
-    if isinstance(value, dict):
-        return {name: _small(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_small(each) for each in value]
-    return 0 if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else value
+def _small(digits: str) -> int:
+    """An integer, 0 for one that is no BIGINT: DuckDB's structure calls it a fraction."""
+    value = int(digits[:400])
+    return value if integer(value) == "BIGINT" else 0
 
 
 def _with_empty(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
