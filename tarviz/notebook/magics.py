@@ -10,7 +10,8 @@ import ast
 import re
 import shlex
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,6 @@ class Magics:
     def __init__(self, shell: Any) -> None:
         self.shell = shell
         self.names: list[str] = []
-        self.matcher = self._matcher()
 
     @no_var_expand  # type: ignore[untyped-decorator]
     def tarviz(self, line: str, cell: str | None = None) -> None:
@@ -77,14 +77,14 @@ class Magics:
         except (TarvizError, click.ClickException, click.Abort, OSError, SystemExit, KeyboardInterrupt) as error:
             if verbose and isinstance(error, Exception):
                 raise
-            raise UsageError(told(error, words)) from None
+            raise UsageError(error_line(error, words)) from None
 
     def _run(self, words: list[str], cell: str | None) -> None:
         verb = words[0]
         command = verb_named(verb)
         words, name = target(words, command)
         content = self._content(verb, command, cell)
-        result = cli.invoke([verb, *self._resolved(words[1:], command)], content)
+        result = cli.invoke([verb, *self._resolve(words[1:], command)], content)
         if name is not None:
             self.shell.user_ns[name] = result
         if result is not None:
@@ -120,7 +120,7 @@ class Magics:
         self.shell.ex(ast.unparse(ast.Module(tree.body[:-1], [])))
         return self.shell.ev(ast.unparse(last.value))
 
-    def _resolved(self, words: Sequence[str], command: click.Command | None) -> list[str]:
+    def _resolve(self, words: Sequence[str], command: click.Command | None) -> list[str]:
         """The words, Python names of URLs and chains replaced by what they hold."""
         found: list[str] = []
         for word, option in options_of(words, command):
@@ -147,19 +147,15 @@ class Magics:
 
     # ---- completion
 
-    def _matcher(self) -> Callable[[CompletionContext], Any]:
+    @context_matcher()  # type: ignore[untyped-decorator]
+    def tarviz_matcher(self, context: CompletionContext) -> dict[str, Any]:
         """What IPython's completer calls."""
-
-        def tarviz_matcher(context: CompletionContext) -> dict[str, Any]:
-            try:
-                fragment, found = self._complete(context)
-            except (TarvizError, click.ClickException, OSError, ValueError):
-                fragment, found = "", []
-            shown = [SimpleCompletion(text=text, type=kind) for text, kind in found]
-            return {"completions": shown, "matched_fragment": fragment, "suppress": bool(shown), "ordered": True}
-
-        made: Callable[[CompletionContext], Any] = context_matcher()(tarviz_matcher)
-        return made
+        try:
+            fragment, found = self._complete(context)
+        except (TarvizError, click.ClickException, OSError, ValueError):
+            fragment, found = "", []
+        shown = [SimpleCompletion(text=text, type=kind) for text, kind in found]
+        return {"completions": shown, "matched_fragment": fragment, "suppress": bool(shown), "ordered": True}
 
     def _complete(self, context: CompletionContext) -> tuple[str, list[tuple[str, str]]]:
         line = context.text_until_cursor
@@ -239,27 +235,17 @@ def options_of(words: Sequence[str], command: click.Command | None) -> Iterator[
 def target(words: Sequence[str], command: click.Command | None) -> tuple[list[str], str | None]:
     """The words without `-o NAME`, and the name; a verb with an `-o` of its own keeps it, but for a query's answer (`-o df`)."""
     own = command is not None and any("-o" in each.opts for each in command.params if isinstance(each, click.Option))
-    if own and getattr(command, "cell", None) == "text" and "-o" in words[:-1] and words[words.index("-o") + 1].isidentifier():
-        at = words.index("-o")
-        return [*words[:at], *words[at + 2 :]], words[at + 1]
-    if command is None or own:
+    there = [at for at, (word, option) in enumerate(options_of(words, command)) if word == "-o" and option is None]
+    at = there[-1] if there else len(words)
+    name = next(iter(words[at + 1 :]), "")
+    if command is None or not there or (own and not (getattr(command, "cell", None) == "text" and name.isidentifier())):
         return list(words), None
-    kept: list[str] = []
-    name: str | None = None
-    for word, option in options_of(words, command):
-        if kept[-1:] == ["-o"] and option is None:
-            kept.pop()
-            if not word.isidentifier():
-                raise UsageError(f"-o {word} names no variable.")
-            name = word
-        else:
-            kept.append(word)
-    if kept[-1:] == ["-o"]:
-        raise UsageError("-o needs the name of a variable.")
-    return kept, name
+    if not name.isidentifier():
+        raise UsageError(f"-o {name} names no variable." if name else "-o needs the name of a variable.")
+    return [*words[:at], *words[at + 2 :]], name
 
 
-def told(error: BaseException, words: Sequence[str]) -> str:
+def error_line(error: BaseException, words: Sequence[str]) -> str:
     """An error as one line, with the hint."""
     if isinstance(error, TarvizError):
         return str(error)
@@ -290,18 +276,16 @@ def load_ipython_extension(shell: Any) -> None:
             continue
         shell.register_magic_function(magics.tarviz, "line_cell", name)
         magics.names.append(name)
-    shell.Completer.custom_matchers.append(magics.matcher)
+    shell.Completer.custom_matchers.append(magics.tarviz_matcher)
     _loaded[id(shell)] = magics
 
 
 def unload_ipython_extension(shell: Any) -> None:
     """Take out what was registered, and nothing else."""
-    magics = _loaded.pop(id(shell), None)
-    if magics is None:
+    if (magics := _loaded.pop(id(shell), None)) is None:
         return
     for name in magics.names:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(name, None)
-    matchers = shell.Completer.custom_matchers
-    if magics.matcher in matchers:
-        matchers.remove(magics.matcher)
+    with suppress(ValueError):
+        shell.Completer.custom_matchers.remove(magics.tarviz_matcher)

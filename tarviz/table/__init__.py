@@ -13,7 +13,8 @@ from typing import Any
 # `choice` is what reading looks up by name; the rest is what the table is made of.
 SUPPORT: tuple[str, ...] = (
     "alike", "columns", "comparisons", "conditions", "database", "facets", "findings", "finished", "interrupts", "labels",
-    "making", "neighbours", "objects", "paths", "places", "relation", "rows", "sql", "streamed", "table", "tags", "why", "words",
+    "making", "neighbours", "objects", "packages", "paths", "places", "relation", "rows", "sql", "streamed", "table", "tags", "why",
+    "words",
 )  # fmt: skip
 
 

@@ -6,14 +6,11 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.errors import needed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 SIDE = 24  # pixels of a small picture
 CUTS = 3  # small pictures of each: see `cuts`

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
 from tarviz.table import columns
-from tarviz.table.places import INTEGERS, NUMBERS, Place, Places
-from tarviz.table.sql import NOWHERE, Node, column, no_function, nodes, signatures
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
+from tarviz.table.places import INTEGERS, NUMBERS, Place, Places, Storage
+from tarviz.table.sql import NOWHERE, Node, column, function_name, no_function, nodes, operator, signatures
 
 Kind: TypeAlias = Literal["value", "number", "text", "truth", "null", "other"]
 
@@ -34,10 +32,23 @@ MACROS = (
     "WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL ELSE text_of_class(j->>'$') END",
     "truth_in(t) AS coalesce(TRY_CAST(t AS BOOLEAN), TRY_CAST(t AS DOUBLE) <> 0)",
 )
+_TRUTH, _TEXT, _WHOLE, _REAL = range(4)
+_FORMS: dict[Storage, tuple[str, str, str, str]] = {  # how what is stored in each way is taken for these
+    "truth": ("x", "CAST(x AS VARCHAR)", "NULL::HUGEINT", "NULL::DOUBLE"),
+    "integer": ("x <> 0", "CAST(x AS VARCHAR)", "CAST(x AS HUGEINT)", "CAST(x AS DOUBLE)"),
+    "real": ("x <> 0", "text_of_real(x)", "whole_of(x)", "nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)"),
+    "text": ("truth_in(x)", "x", "whole_in(x)", "real_in(x)"),
+    "class": ("truth_in(text_of_class(x))", "text_of_class(x)", "whole_in(x)", "real_in(x)"),
+    "json": ("truth_in(text_of_json(x))", "text_of_json(x)", "whole_in(text_of_json(x))", "real_in(text_of_json(x))"),
+    "other": ("truth_in(CAST(x AS VARCHAR))", "CAST(x AS VARCHAR)", "NULL::HUGEINT", "NULL::DOUBLE"),
+}
+_NONE = ("NULL::BOOLEAN", "NULL::VARCHAR", "NULL::HUGEINT", "NULL::DOUBLE")  # a list, a struct
 _NUMBER_TYPES = frozenset(map(str.upper, NUMBERS))
 _NUMBER_TYPES |= {"INT", "INT4", "INT8", "REAL", "FLOAT8", "LONG", "NUMERIC", "SHORT"}
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%", "abs", "whole", "real_number"})
-_DISTINCT = ("COMPARE_DISTINCT_FROM", "COMPARE_NOT_DISTINCT_FROM")
+_OF_NULL = {  # what compares with NULL, = as Python's == None, and whether it asks for what is null
+    "COMPARE_EQUAL": True, "COMPARE_NOT_DISTINCT_FROM": True, "COMPARE_NOTEQUAL": False, "COMPARE_DISTINCT_FROM": False,
+}  # fmt: skip
 
 
 class NumberPair(NamedTuple):
@@ -78,7 +89,7 @@ class Rule:
                 return "number" if found == "value" and all(map(self._is_number, _arguments(node))) else found
             if name == "as_text":
                 return "text"
-            return "number" if name in _ARITHMETIC else _kind_of(self._returned(name))
+            return "number" if name in _ARITHMETIC else _kind_of(self._type_given(name))
         if of_class == "SUBQUERY":
             if node["subquery_type"] != "SCALAR":
                 return "truth"
@@ -94,7 +105,7 @@ class Rule:
         place = self.places.at(node)
         return place is not None and place.storage in ("integer", "real")
 
-    def _returned(self, name: str) -> str:
+    def _type_given(self, name: str) -> str:
         return next((returned for _, _, returned in signatures(self.base, name) if returned), "")
 
     # truths
@@ -107,21 +118,21 @@ class Rule:
         if node.get("class") == "CONJUNCTION" or kind == "OPERATOR_NOT":
             return {**node, "children": [self.truth(child) for child in node["children"]]}
         if node.get("class") == "COMPARISON":
-            return self._compared(kind, node["left"], node["right"])
+            return self._compare(kind, node["left"], node["right"])
         if kind in ("OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL"):
             return self._null(node["children"][0], kind == "OPERATOR_IS_NULL")
         if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
             found = self._among(node["children"][0], node["children"][1:])
             return found if kind == "COMPARE_IN" else self.places.made("NOT x", x=found)
         if kind in ("COMPARE_BETWEEN", "COMPARE_NOT_BETWEEN"):
-            low = self._compared("COMPARE_GREATERTHANOREQUALTO", node["input"], node["lower"])
-            high = self._compared("COMPARE_LESSTHANOREQUALTO", node["input"], node["upper"])
+            low = self._compare("COMPARE_GREATERTHANOREQUALTO", node["input"], node["lower"])
+            high = self._compare("COMPARE_LESSTHANOREQUALTO", node["input"], node["upper"])
             found = self.places.made("x AND y", x=low, y=high)
             return found if kind == "COMPARE_BETWEEN" else self.places.made("NOT x", x=found)
         if node.get("class") == "CASE" or kind == "OPERATOR_COALESCE":
-            return self._branched(node, self.truth)
+            return self._each_branch(node, self.truth)
         if (place := self.places.at(node)) is not None:
-            return self._truth_of(place)
+            return self._take_for(_TRUTH, place)
         match self.kind(node):
             case "number":
                 return self.places.made("x <> 0", x=self.number(node).real)
@@ -131,35 +142,25 @@ class Rule:
                 return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
-    def _truth_of(self, place: Place) -> Node:
-        match place.storage:
-            case "truth":
-                return place.node
-            case "integer" | "real":
-                return self.places.made("x <> 0", x=place.node)
-            case "list" | "struct" | "null":
-                return self.places.made("NULL::BOOLEAN")
-        return self.places.made("truth_in(x)", x=self._text_of(place))
+    def _take_for(self, what: int, place: Place) -> Node:
+        """What lies at a place as its truth, text or number."""
+        form = _FORMS.get(place.storage, _NONE)[what]
+        return place.node if form == "x" else self.places.made(form, x=place.node)
 
     def _null(self, node: Node, wanted: bool) -> Node:
-        test = "x IS NULL" if wanted else "x IS NOT NULL"
         place = self.places.at(node)
-        if place is None:
-            return self.places.made(test, x=self.plain(node))
-        if place.storage == "json":
+        if place is not None and place.storage == "json":
             return self.places.made(f"coalesce(json_type(x), 'NULL') {'=' if wanted else '<>'} 'NULL'", x=place.node)
-        return self.places.made(test, x=place.node)
+        return self.places.made("x IS NULL" if wanted else "x IS NOT NULL", x=self.plain(node) if place is None else place.node)
 
-    def _compared(self, op: str, left: Node, right: Node) -> Node:
+    def _compare(self, op: str, left: Node, right: Node) -> Node:
         kinds = self.kind(left), self.kind(right)
-        if op in ("COMPARE_EQUAL", "COMPARE_NOTEQUAL") and "null" in kinds:  # Python's == None
-            return self._null(left if kinds[1] == "null" else right, op == "COMPARE_EQUAL")
-        if "null" in kinds and op in _DISTINCT:
-            return self._null(left if kinds[1] == "null" else right, op == "COMPARE_NOT_DISTINCT_FROM")
+        if "null" in kinds and op in _OF_NULL:
+            return self._null(left if kinds[1] == "null" else right, _OF_NULL[op])
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
-            return self._tried(_comparison(op, self.plain(left), self.plain(right)))
+            return self._try(_comparison(op, self.plain(left), self.plain(right)))
         if "number" in kinds:
             return self._by_number(op, left, right)
         if "text" in kinds:
@@ -185,7 +186,7 @@ class Rule:
         if first.exact is None or second.exact is None or stored:  # a DOUBLE below 2⁵³ says the same
             return real
         exact = _comparison(op, first.exact, second.exact)
-        if op in _DISTINCT:
+        if "DISTINCT" in op:
             return self.places.made("CASE WHEN a IS NULL OR b IS NULL THEN x ELSE y END", a=first.exact, b=second.exact, x=real, y=exact)
         return self.places.made("coalesce(x, y)", x=exact, y=real)
 
@@ -195,23 +196,21 @@ class Rule:
             return self.places.made("CASE WHEN x THEN false END", x=self._null(node, False))
         place = self.places.at(node)
         if place is not None and place.storage == "integer" and all(map(_is_whole, choices)):
-            return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [place.node, *choices], **NOWHERE}
+            return operator("COMPARE_IN", place.node, *choices)
         tests: list[Node] = []
         if texts := [each for each in choices if self.kind(each) == "text"] if self.kind(node) in ("value", "text") else []:
-            tests.append({"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [self.text(node), *texts], **NOWHERE})
-        tests += [self._compared("COMPARE_EQUAL", node, each) for each in choices if each not in texts]
-        if len(tests) == 1:
-            return tests[0]
-        return {"class": "CONJUNCTION", "type": "CONJUNCTION_OR", "alias": "", "children": tests, **NOWHERE}
+            tests.append(operator("COMPARE_IN", self.text(node), *texts))
+        tests += [self._compare("COMPARE_EQUAL", node, each) for each in choices if each not in texts]
+        return tests[0] if len(tests) == 1 else operator("CONJUNCTION_OR", *tests, of_class="CONJUNCTION")
 
     # texts and numbers
 
     def text(self, node: Node) -> Node:
         """An expression as VARCHAR."""
         if (place := self.places.at(node)) is not None:
-            return self._text_of(place)
+            return self._take_for(_TEXT, place)
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
-            return self._branched(node, self.text)
+            return self._each_branch(node, self.text)
         match self.kind(node):
             case "text":
                 return self.plain(node)
@@ -222,24 +221,10 @@ class Rule:
                 return self.places.made("coalesce(CAST(x AS VARCHAR), text_of_real(y))", x=number.exact, y=number.real)
         return self.places.made("CAST(x AS VARCHAR)", x=self.plain(node))
 
-    def _text_of(self, place: Place) -> Node:
-        match place.storage:
-            case "text":
-                return place.node
-            case "class":
-                return self.places.made("text_of_class(x)", x=place.node)
-            case "real":
-                return self.places.made("text_of_real(x)", x=place.node)
-            case "json":
-                return self.places.made("text_of_json(x)", x=place.node)
-            case "list" | "struct" | "null":
-                return self.places.made("NULL::VARCHAR")
-        return self.places.made("CAST(x AS VARCHAR)", x=place.node)
-
     def number(self, node: Node) -> NumberPair:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
-            return self._number_of(place)
+            return NumberPair(self._take_for(_WHOLE, place), self._take_for(_REAL, place))
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
             return NumberPair(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
@@ -248,10 +233,10 @@ class Rule:
             if all(self.number(branch).exact is not None for branch in branches if self.kind(branch) != "null"):
                 # of the branch that is taken: one that is no whole number is null there, and the DOUBLE counts
                 taken = _as_case(self, node)
-                exact = self._branched(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
-            return NumberPair(exact, self._branched(node, lambda each: self.number(each).real))
+                exact = self._each_branch(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
+            return NumberPair(exact, self._each_branch(node, lambda each: self.number(each).real))
         if node.get("class") == "FUNCTION" and (name := function_name(node)) in _ARITHMETIC:
-            return self._calculated(name, [self.number(each) for each in _arguments(node)])
+            return self._arithmetic(name, [self.number(each) for each in _arguments(node)])
         match self.kind(node):
             case "number":
                 value = self.plain(node)
@@ -271,19 +256,7 @@ class Rule:
             return bool(found) and all(name.lower() in INTEGERS for name in found)
         return False
 
-    def _number_of(self, place: Place) -> NumberPair:
-        made, node = self.places.made, place.node
-        match place.storage:
-            case "integer":
-                return NumberPair(made("CAST(x AS HUGEINT)", x=node), made("CAST(x AS DOUBLE)", x=node))
-            case "real":
-                return NumberPair(made("whole_of(x)", x=node), made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=node))
-            case "text" | "class" | "json":
-                text = self._text_of(place) if place.storage == "json" else node
-                return NumberPair(made("whole_in(x)", x=text), made("real_in(x)", x=text))
-        return NumberPair(made("NULL::HUGEINT"), made("NULL::DOUBLE"))
-
-    def _calculated(self, name: str, sides: list[NumberPair]) -> NumberPair:
+    def _arithmetic(self, name: str, sides: list[NumberPair]) -> NumberPair:
         """Arithmetic. Where whole numbers would not fit into HUGEINT, the DOUBLE is left."""
         if name[0].isalpha() and len(sides) != 1:
             written = {"whole": "int", "real_number": "float"}.get(name, name)
@@ -303,7 +276,7 @@ class Rule:
 
     # the rest
 
-    def made_of_mixed(self, node: Node) -> Node | None:
+    def of_mixed(self, node: Node) -> Node | None:
         """A call, cast, CASE or coalesce() of a query over values of two kinds, which take the kind of what they stand beside; None where
         it has none of these, or nothing says a kind."""
         of_class = node.get("class")
@@ -317,7 +290,7 @@ class Rule:
         name = function_name(node)
         taken = {each for _, types, _ in signatures(self.base, name) for each in types}
         known = name in BY_ITEM or name in _ARITHMETIC or name in _JOINED or taken & (_NUMBER_TYPES | {"VARCHAR"})
-        return self._called(node) if known and "JSON" not in taken else None
+        return self._call(node) if known and "JSON" not in taken else None
 
     def plain(self, node: Node) -> Node:
         """An expression of which no kind is wanted."""
@@ -333,13 +306,13 @@ class Rule:
         if of_class == "COLLATE":
             return {**node, "child": self.text(node["child"])}
         if of_class == "FUNCTION":
-            return self._called(node)
+            return self._call(node)
         if of_class == "SUBQUERY":
             return self._subquery(node)
         if of_class == "CASE" or kind == "OPERATOR_COALESCE":
             wanted = {"number": lambda each: self.number(each).real, "text": self.text, "truth": self.truth}
             common = self._common(_branches(node))
-            return self._branched(node, wanted.get(common, self.text if common == "value" else self.plain))
+            return self._each_branch(node, wanted.get(common, self.text if common == "value" else self.plain))
         if of_class == "LAMBDA":
             return {**node, "expr": self.plain(node["expr"])}
         found = dict(node)
@@ -397,7 +370,7 @@ class Rule:
             inner["select_list"], child = [self.text(chosen)], self.text(child)
         return {**node, "child": child}
 
-    def _called(self, node: Node) -> Node:
+    def _call(self, node: Node) -> Node:
         name, arguments = function_name(node), _arguments(node)
         if name in ("typeof", "pg_typeof") and any(self.kind(each) == "value" for each in arguments):
             hint = "Write json_type(json.w) = 'UBIGINT' of the value itself."
@@ -414,17 +387,17 @@ class Rule:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
-            made = self._taken(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
+            made = self._fit(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
-        return self._tried(found) if scalar and name not in _SURE else found
+        return self._try(found) if scalar and name not in _SURE else found
 
     def _by_item(self, name: str, items: Node, *lambdas: Node) -> list[Node]:
         """The arguments of a function over a list's items; what a filter asks of an item is a condition."""
         asked = [{**each, "expr": self.truth(each["expr"])} if name in FILTERS and "expr" in each else each for each in lambdas]
         return [self._items(items), *asked]
 
-    def _taken(self, name: str, arguments: Sequence[Node]) -> list[Node]:
+    def _fit(self, name: str, arguments: Sequence[Node]) -> list[Node]:
         """Arguments as the function takes them."""
         known = signatures(self.base, name)
         if not known:
@@ -481,7 +454,7 @@ class Rule:
         if place.storage != "list":
             return self.places.made("NULL::VARCHAR[]")
         item = self.places.stored("", place.type.children[0][1], column("e"))
-        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._text_of(item))
+        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._take_for(_TEXT, item))
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
@@ -489,7 +462,7 @@ class Rule:
             return self._among(item, _arguments(box))
         place = self.places.at(box)
         if place is None and self.kind(box) == "other":
-            return self._tried(self.places.made("contains(x, y)", x=self.plain(box), y=self.plain(item)))
+            return self._try(self.places.made("contains(x, y)", x=self.plain(box), y=self.plain(item)))
         wanted = self.text(item)
         part = self.places.made("contains(x, y)", x=self.text(box), y=wanted)
         if place is None or place.storage not in ("json", "list"):
@@ -499,23 +472,19 @@ class Rule:
 
     def _length(self, node: Node) -> Node:
         place = self.places.at(node)
-        if place is None and self.kind(node) == "other":
+        if self.kind(node) == "other" if place is None else place.storage == "list":
             return self.places.made("len(x)", x=self.plain(node))
-        if place is not None and place.storage == "list":
-            return self.places.made("len(x)", x=place.node)
         length = self.places.made("length(x)", x=self.text(node))
         if place is not None and place.storage == "json":
             count = "CASE WHEN json_type(x) = 'ARRAY' THEN CAST(json_array_length(x) AS BIGINT) ELSE y END"
             return self.places.made(count, x=place.node, y=length)
         return length
 
-    def _tried(self, node: Node) -> Node:
+    def _try(self, node: Node) -> Node:
         """Unknown where it would be an error. DuckDB cannot try a subquery."""
-        if not self.tries or any(nodes(node, "SUBQUERY")):
-            return node
-        return {"class": "OPERATOR", "type": "OPERATOR_TRY", "alias": "", "children": [node], **NOWHERE}
+        return node if not self.tries or any(nodes(node, "SUBQUERY")) else operator("OPERATOR_TRY", node)
 
-    def _branched(self, node: Node, wanted: Callable[[Node], Node]) -> Node:
+    def _each_branch(self, node: Node, wanted: Callable[[Node], Node]) -> Node:
         """CASE and coalesce() with their results as wanted."""
         if node.get("class") != "CASE":
             return {**node, "children": [wanted(child) for child in node["children"]]}
@@ -534,10 +503,6 @@ _OF_TEXT = _OURS | {"hash"}  # which would take a value as it is stored
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",
 }  # fmt: skip
-
-
-def function_name(node: Node) -> str:
-    return str(node["qualified_name"]["path"][-1]).lower()
 
 
 def _arguments(node: Node) -> list[Node]:

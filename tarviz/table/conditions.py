@@ -7,16 +7,13 @@ import difflib
 import functools
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
 from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
 from tarviz.table.database import empty, needed
+from tarviz.table.packages import duckdb
 from tarviz.table.sql import MAX_LENGTH, Node, Question
-
-if TYPE_CHECKING:
-    import duckdb
 
 HINT = "Write cls = 3 and json.w > 300, has:json, size(jpg) > 50000, txt like '%dog%', or words to look for in keys and texts."
 
@@ -46,9 +43,9 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     if streamed and "objects" in sql.relations(tree):
         raise sql.whole("a question about objects")
     sql.object_calls(base, tree)
-    sql.replaced(tree, _any_of)
-    sql.replaced(tree, lambda found: sql.form(base, found, possible, streamed=streamed))
-    sql.replaced(tree, lambda found: sql.tag_test(base, found))
+    sql.replace_nodes(tree, _any_of)
+    sql.replace_nodes(tree, lambda found: sql.form(base, found, possible, streamed=streamed))
+    sql.replace_nodes(tree, lambda found: sql.tag_test(base, found))
     sql.resolve(asked, possible, {"records", "objects"} & sql.relations(tree))
     if streamed and (what := needs_whole(base, tree)):
         raise sql.whole(what)
@@ -66,8 +63,7 @@ def _any_of(node: Node) -> Node | None:
         return None
     if [call.get("qualified_name", {}).get("path") for call in calls] != [["unnest"], ["list_value"]] or not calls[1]["arguments"]:
         return None
-    items = [each["expression"] for each in calls[1]["arguments"]]
-    return {"class": "OPERATOR", "type": "COMPARE_IN", "alias": "", "children": [node["child"], *items], **sql.NOWHERE}
+    return sql.operator("COMPARE_IN", node["child"], *(each["expression"] for each in calls[1]["arguments"]))
 
 
 def parser() -> duckdb.DuckDBPyConnection:
@@ -102,7 +98,7 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     and what DuckDB cannot read, are looked for.
     """
     try:
-        tree, source = _readable(base, sql.spelled_out(text), possible)
+        tree, source = _readable(base, sql.spell_out(text), possible)
     except UsageError:
         rest = _PHRASE.sub("", text)
         if _MEANT.search(rest) or not sql.words(text) or any(_is_path(each.split("."), possible) for each in _PATH.findall(rest)):
@@ -115,7 +111,7 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
 
 def _is_path(names: list[str], possible: dict[str, Part]) -> bool:
     """Whether dotted names begin with a field: what holds them is no search for words."""
-    found = sql.found_name(names, possible)
+    found = sql.find_name(names, possible)
     return names[0] in _FIELDS or f"{'.'.join(names).lower()}.size" in possible or (found is not None and found[0] not in RECORD)
 
 
@@ -127,7 +123,7 @@ def _is_condition(node: Node, possible: dict[str, Part]) -> bool:
         return any(_is_condition(each["expression"], possible) for each in node["arguments"])
     if node.get("class") == "COLUMN_REF":
         names = [name.lower() for name in node["column_names"]]
-        if sql.found_name(names, possible) is not None:
+        if sql.find_name(names, possible) is not None:
             return True
         if len(names) == 1:
             return names[0] in _FIELDS or names[0] in RECORD
@@ -142,10 +138,10 @@ def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     if "tags" in sql.relations(tree) or any(node["qualified_name"]["path"] == ["tagged"] for node in sql.nodes(tree, "FUNCTION")):
         return "a tag"
     for what, name in (("SUBQUERY", "a subquery"), ("WINDOW", "a window")):
-        if any(True for _ in sql.nodes(tree, what)):
+        if any(sql.nodes(tree, what)):
             return name
     for node in sql.nodes(tree, "FUNCTION"):
-        name = str(node["qualified_name"]["path"][-1]).lower()
+        name = sql.function_name(node)
         if any(what == "aggregate" for what, _, _ in sql.signatures(base, name)) and name not in ("first", "last"):
             return "count(*)" if name == "count_star" else f"{name}()"
     return ""
@@ -153,7 +149,12 @@ def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 
 def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, Part]) -> tuple[Node, str]:
     """The tree of a condition; where DuckDB cannot read it, `a < b < c` is taken apart and fields named like SQL words are quoted."""
-    ways: list[Callable[[str], str]] = [str, _apart, lambda text: _named(text, possible), lambda text: _named(_apart(text), possible)]
+    ways: list[Callable[[str], str]] = [
+        str,
+        _apart,
+        lambda text: _quote(text, possible),
+        lambda text: _quote(_apart(text), possible),
+    ]
     first: UsageError | None = None
     for way in ways:
         tried = way(source)
@@ -200,7 +201,7 @@ def _apart(text: str) -> str:
     return ast.unparse(Chains().visit(tree))
 
 
-def _named(text: str, possible: dict[str, Part]) -> str:
+def _quote(text: str, possible: dict[str, Part]) -> str:
     """Fields whose names are words of SQL (`order`, `class`), in quotes."""
     names = {name.removesuffix(".size") for name in possible if name not in RECORD}
     names = {name for name in names if name.isidentifier()}
@@ -218,6 +219,6 @@ def _strings(asked: Question, source: str, possible: dict[str, Part]) -> None:
         name, at = node["column_names"][0], int(node["query_location"])
         if "." in name and _is_path(name.split("."), possible):
             return {**node, "column_names": name.split(".")}
-        return sql.text_node(name) if raw[at : at + 1] == b'"' else None
+        return sql.constant(name) if raw[at : at + 1] == b'"' else None
 
-    sql.replaced(asked.tree, change)
+    sql.replace_nodes(asked.tree, change)

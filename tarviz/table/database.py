@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tarviz.model import errors
 from tarviz.model.errors import redact
 from tarviz.table import comparisons
 from tarviz.table.columns import hidden, text_of
 from tarviz.table.making.arrow_types import merged
-from tarviz.table.making.json_columns import read_as
+from tarviz.table.making.json_columns import read_as, scratch
 from tarviz.table.making.json_structure import Structure, castable, has, sql_type, typed
 from tarviz.table.making.json_structure import merged as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
-from tarviz.table.making.scratch import scratch
+from tarviz.table.packages import duckdb, pa
 from tarviz.table.sql import OBJECTS, quoted_name, quoted_text
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
 
 _MOST = 4 << 30
 _MACROS = (
@@ -58,10 +54,8 @@ def memory_limit() -> int:
     return min(have // 2, _MOST)
 
 
-def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.DuckDBPyConnection:
+def connect(shards: list[KeptColumns], limit: int | None = None) -> duckdb.DuckDBPyConnection:
     """A database that holds the view `records` over these shards and the table `tags`, and can reach nothing else."""
-    import duckdb
-
     settings = {**ALONE, "python_enable_replacements": False, "memory_limit": f"{(limit or memory_limit()) // 1024}KiB"}
     settings |= {"lambda_syntax": "ENABLE_SINGLE_ARROW"}  # `x -> x > 1` as well as `lambda x: x > 1`
     settings |= {"ieee_floating_point_ops": False, "error_on_division_by_zero": False, "temp_directory": ""}
@@ -88,9 +82,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
             files = f"[{files}]"
         sources.append(f"SELECT {', '.join(names)} FROM read_parquet({files})")
     for number, (table, names) in enumerate(tables):
-        base.register("_given", table)
-        base.execute(f"CREATE TABLE _part{number} AS SELECT {', '.join(names)} FROM _given")
-        base.unregister("_given")
+        base.from_arrow(table).project(", ".join(names)).create(f"_part{number}")
         sources.append(f"SELECT * FROM _part{number}")
     base.execute(f"CREATE VIEW _records AS {' UNION ALL BY NAME '.join(sources) or _NOTHING}")
     base.execute("CREATE VIEW records AS SELECT * FROM _records")
@@ -100,7 +92,7 @@ def connected(shards: list[KeptColumns], limit: int | None = None) -> duckdb.Duc
 
 @functools.cache
 def _empty(_process: int) -> duckdb.DuckDBPyConnection:
-    return connected([])
+    return connect([])
 
 
 def empty() -> duckdb.DuckDBPyConnection:
@@ -131,7 +123,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
         own = {ext: typed(each) for ext, each in shard.structures.items()}
         again = [ext for ext, each in own.items() if not castable(each, whole[ext])]
         if shard.memory is None and not again:
-            selected = [_selected(each, own, whole, types) for each in schema if not hidden(each.name)]
+            selected = [_selection(each, own, whole, types) for each in schema if not hidden(each.name)]
             renamed = shard.called != redact(shard.url)
             groups.setdefault((renamed, *schema.names, *schema.types), ([], selected, renamed))[0].append(shard)
             continue
@@ -141,11 +133,11 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
                 column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
             table = table.set_column(table.column_names.index(ext), ext, column)
         fields = [table.schema.field(name) for name in table.column_names if not hidden(name)]
-        tables.append((table, [_selected(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
+        tables.append((table, [_selection(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
     return list(groups.values()), tables
 
 
-def _selected(column: pa.Field, own: dict[str, Structure], whole: dict[str, Structure], types: dict[str, pa.DataType]) -> str:
+def _selection(column: pa.Field, own: dict[str, Structure], whole: dict[str, Structure], types: dict[str, pa.DataType]) -> str:
     """A column of one shard as all shards have it."""
     name = quoted_name(column.name)
     if column.name in whole:

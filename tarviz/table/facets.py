@@ -94,9 +94,9 @@ def facet(table: Table, column: str, where: str, bins: int, among: Among | None 
         if distinct > VALUES and math.isfinite(low) and math.isfinite(high):
             log = low > 0 and high / mean > _LOG
             edges = _edges(low, high, bins, log)
-            everything, bars = table.remembered(("bars", name, bins), lambda: _numbers(table, name, "true", edges, log))
-            kept, some = (everything, bars) if condition == "true" else _numbers(table, name, condition, edges, log)
-            return Facet(column, kind, everything, kept, _spans(column, edges, bars, some), log)
+            everything, every = table.remembered(("bars", name, bins), lambda: _numbers(table, name, "true", edges, log))
+            kept, some = (everything, every) if condition == "true" else _numbers(table, name, condition, edges, log)
+            return Facet(column, kind, everything, kept, _spans(column, edges, every, some), log)
     everything, values = table.remembered(("values", name), lambda: _values(table, name, kind, "true", None))
     shown = [value for value, _ in values]
     kept, found = (everything, values) if condition == "true" else _values(table, name, kind, condition, shown)
@@ -143,20 +143,16 @@ def _range(table: Table, name: str) -> tuple[float, float, float, int]:
 
 def _edges(low: float, high: float, bins: int, log: bool) -> list[float]:
     """The borders of bars of one width, or each by a factor wider than the one before."""
-    if log:
-        inner = (math.exp(math.log(low) + at * (math.log(high) - math.log(low)) / bins) for at in range(1, bins))
-    else:
-        inner = (low + at * (high - low) / bins for at in range(1, bins))
-    return [low, *inner, high]
+    first, last = (math.log(low), math.log(high)) if log else (low, high)
+    inner = [first + at * (last - first) / bins for at in range(1, bins)]
+    return [low, *(map(math.exp, inner) if log else inner), high]
 
 
 def _place(edges: list[float], log: bool) -> str:
     """SQL for the number of the bar that a value `x` falls into."""
     low, high, bars = edges[0], edges[-1], len(edges) - 1
-    if log:
-        at = f"(ln(x) - {math.log(low)!r}) / {(math.log(high) - math.log(low)) / bars!r}"
-    else:
-        at = f"(x - {low!r}) / {(high - low) / bars!r}"
+    value, low, high = ("ln(x)", math.log(low), math.log(high)) if log else ("x", low, high)
+    at = f"({value} - {low!r}) / {(high - low) / bars!r}"
     first = f"greatest(least(floor({at}), {bars - 1}), 0)::INTEGER"
     # The formula may be off by one where a value lies on a border: the borders decide, as they do in a bar's condition.
     lower = f"({first}) - (x < ({edges}::DOUBLE[])[({first}) + 1])::INTEGER"
@@ -197,10 +193,8 @@ def _values(table: Table, name: str, kind: str, condition: str, wanted: Sequence
     figures = f"SELECT NULL AS x, count(x), {sums}, {ends}, {mean} FROM counted"
     if wanted is None:
         chosen = f"SELECT * FROM (SELECT x, c FROM counted WHERE x IS NOT NULL ORDER BY c DESC, x LIMIT {VALUES})"
-    elif wanted:
-        chosen = f"SELECT x, c FROM counted WHERE x IN ({', '.join(map(literal, wanted))})"
     else:
-        chosen = "SELECT x, c FROM counted WHERE false"
+        chosen = f"SELECT x, c FROM counted WHERE x IN ({', '.join(['NULL', *map(literal, wanted)])})"
     rows = table.fetched(f"{counted} {figures} UNION ALL SELECT x, c, NULL, NULL, NULL, NULL, NULL FROM ({chosen})")
     (_, distinct, records, missing, low, high, average) = next(row for row in rows if row[2] is not None)
     if kind in NUMBERS and low is not None:

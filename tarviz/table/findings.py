@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redact, redacted_repr
@@ -17,8 +18,6 @@ from tarviz.table.columns import kind, small_of
 from tarviz.table.sql import quoted_name
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tarviz.table.table import Table
 
 BITS = 64
@@ -95,7 +94,7 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
     if kind(ext) == "text":
         text = table.expression(quoted_name(ext))
         rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {text} FROM records WHERE {condition} AND {text} IS NOT NULL"))
-        return _grouped(table, rows, *alike.texts([row[3] for row in rows], look=table.look))
+        return _groups_of(table, rows, *alike.texts([row[3] for row in rows], look=table.look))
     mean, code = (table.expression(_column(table, ext, name)) for name in ("mean", "phash"))
     rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL"))
     light = np.array([row[3] for row in rows])
@@ -107,11 +106,11 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
         distinct = np.setdiff1d(np.arange(len(rows)), other)
         a, b = alike.pictures(small[distinct], look=table.look)
         one, other = np.concatenate((one, distinct[a])), np.concatenate((other, distinct[b]))
-    return _grouped(table, rows, one, other)
+    return _groups_of(table, rows, one, other)
 
 
-def _grouped(table: Table, rows: list[tuple[Any, ...]], one: NDArray[np.int64], other: NDArray[np.int64]) -> Groups:
-    return Groups(table, [[GroupedRecord(*rows[at][:3]) for at in group] for group in _joined(one, other, len(rows))])
+def _groups_of(table: Table, rows: list[tuple[Any, ...]], one: NDArray[np.int64], other: NDArray[np.int64]) -> Groups:
+    return Groups(table, [[GroupedRecord(*rows[at][:3]) for at in group] for group in _components(one, other, len(rows))])
 
 
 def _small(table: Table, ext: str, rows: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
@@ -209,7 +208,7 @@ def _column(table: Table, ext: str, name: str) -> str:
     return f'"{ext}.{name}"'
 
 
-def _joined(one: NDArray[np.int64], other: NDArray[np.int64], count: int) -> list[list[int]]:
+def _components(one: NDArray[np.int64], other: NDArray[np.int64], count: int) -> list[list[int]]:
     """Pairs that share a member, as groups."""
     root = list(range(count))
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, function_name, is_read
+from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, is_read
+from tarviz.table.packages import duckdb
 from tarviz.table.places import Places
-from tarviz.table.sql import Node, Question, common_tables, nodes, own_name, parsed, replaced, select_of, written
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.sql import Node, Question, common_tables, function_name, nodes, own_name, parsed, replace_nodes, select_of, written
 
 _TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
 
@@ -33,7 +31,7 @@ def finished(
     tree = copy.deepcopy(asked.tree)
     rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text, holds))
     _unite(rule, tree)
-    while (given := _given(rule, tree)) != rule.places.given:  # a query may name what another has named
+    while (given := _given_types(rule, tree)) != rule.places.given:  # a query may name what another has named
         rule.places.given = given
         _unite(rule, tree)
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
@@ -47,22 +45,22 @@ def finished(
                 node |= {"_made": True} if one is not None and two is not None and str(one.type) == str(two.type) else {}
         chosen = select_of(tree).get("select_list") or []
         before = copy.deepcopy(chosen)
-        replaced(tree, lambda node: _outside_where(rule, node))
+        replace_nodes(tree, lambda node: _outside_where(rule, node))
         for was, new in zip(before, chosen, strict=True):
             if new != was and not new["alias"] and not as_text:  # its column is called what was asked
                 named = parsed(base, "SELECT 1")
                 select_of(named)["select_list"] = [_bare(was)]
                 new["alias"] = written(base, named).removeprefix("SELECT ")
         _items(rule, tree, leaves=as_text)
-        replaced(tree, lambda node: _inside_json(rule, node, leaves=as_text))
+        replace_nodes(tree, lambda node: _inside_json(rule, node, leaves=as_text))
     return written(base, _bare(tree))
 
 
-def _given(rule: Rule, tree: Node) -> dict[str, Any]:
+def _given_types(rule: Rule, tree: Node) -> dict[str, Any]:
     """The types of values of records that queries and lambdas give a name which is no column; without names that are given to other
     things too."""
     found: dict[str, list[Any]] = {}
-    for names, items in _named(tree):
+    for names, items in _names_and_items(tree):
         for item, name in zip(items, [*names, *(own_name(each) for each in items[len(names) :])], strict=False):
             kind = _type(rule, item)
             if kind is not None or (item.get("column_names") or [""])[-1] != name:  # `SELECT x FROM t` gives what t does
@@ -74,7 +72,7 @@ def _given(rule: Rule, tree: Node) -> dict[str, Any]:
     }
 
 
-def _named(tree: Node) -> Iterator[tuple[list[str], list[Node]]]:
+def _names_and_items(tree: Node) -> Iterator[tuple[list[str], list[Node]]]:
     """What queries select, unnest and hand to lambdas, and the names that are given to it; the others are its own."""
     for select in nodes(tree, "SELECT_NODE"):
         yield [], select["select_list"]
@@ -161,7 +159,7 @@ def _outside_where(rule: Rule, node: Node) -> Node | None:
     is made of these, where the kind of something else says what they are taken for."""
     kind = node.get("type")
     if node.get("class") in ("FUNCTION", "CAST", "CASE") or kind == "OPERATOR_COALESCE":
-        return {**made, "alias": node.get("alias", "")} if (made := rule.made_of_mixed(node)) else None
+        return {**made, "alias": node.get("alias", "")} if (made := rule.of_mixed(node)) else None
     if node.get("class") == "COMPARISON":
         sides = [node["left"], node["right"]]
     elif kind in ("COMPARE_IN", "COMPARE_NOT_IN"):

@@ -9,12 +9,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from tarviz.model.errors import LimitError, UsageError
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
 
 T = TypeVar("T")
 QUESTION = "tarviz-question"
@@ -45,7 +43,7 @@ def _leave() -> None:
         calm = 0 if _running else calm + 1
 
 
-def counted(work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
+def run_known(work: Callable[[], T], interrupt: Callable[[], None] = lambda: None) -> T:
     """What calls DuckDB, known to `_leave` meanwhile."""
     if (thread := threading.current_thread()) is not threading.main_thread():
         if _ending.is_set() and thread.name != QUESTION:
@@ -58,21 +56,21 @@ def counted(work: Callable[[], T], interrupt: Callable[[], None] = lambda: None)
         del _running[question]
 
 
-def answered(work: Callable[[], T], interrupt: Callable[[], None], timeout: float | None = None, stop: threading.Event | None = None) -> T:
+def answer(work: Callable[[], T], interrupt: Callable[[], None], timeout: float | None = None, stop: threading.Event | None = None) -> T:
     """What a query gives. Where this is the main thread, or `stop` may end it, it runs in another one, which can be left: Ctrl-C ends the
     wait at once, and DuckDB ends some queries (a join that is counted) only when they are done. `LimitError` after `timeout` seconds.
     """
     if timeout is not None and not timeout > 0:
         raise UsageError(f"a query cannot take {timeout:g} s at most.", hint="Give it a number of seconds above 0, or none.")
     if threading.current_thread() is not threading.main_thread() and timeout is None and stop is None:
-        return counted(work, interrupt)
+        return run_known(work, interrupt)
     found: list[T] = []
     failed: list[BaseException] = []
     over = threading.Event()
 
     def ask() -> None:
         try:
-            found.append(counted(work, interrupt))
+            found.append(run_known(work, interrupt))
         except BaseException as error:  # noqa: BLE001 (it is raised where the answer is waited for)
             failed.append(error)
         finally:

@@ -33,14 +33,15 @@ class Confusion:
 
     def cell(self, label: str, prediction: str) -> str:
         """The condition that chooses the records of one cell: for the browser's filter, or `--where`."""
-        own = f"{_as_text(self.truth)} = {quoted_text(label)} and {_as_text(self.predicted)} = {quoted_text(prediction)}"
-        return f"({self.where}) and {own}" if self.where.strip() else own
+        return self._also(f"{_as_text(self.truth)} = {quoted_text(label)} and {_as_text(self.predicted)} = {quoted_text(prediction)}")
 
     def mistakes(self, confidence: str = "", count: int | None = None) -> ChosenRows:
         """The records whose prediction is another than their label, those of the highest `confidence` (`json.conf`) first."""
-        wrong = f"{_as_text(self.truth)} != {_as_text(self.predicted)}"
-        where = f"({self.where}) and {wrong}" if self.where.strip() else wrong
+        where = self._also(f"{_as_text(self.truth)} != {_as_text(self.predicted)}")
         return self.table.rows(where, order=confidence, descending=bool(confidence), count=count)
+
+    def _also(self, condition: str) -> str:
+        return f"({self.where}) and {condition}" if self.where.strip() else condition
 
     def __str__(self) -> str:
         width = max([len(label) for label in self.labels] + [len(str(value)) for row in self.counts for value in row] + [5])

@@ -6,16 +6,16 @@ import warnings
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.errors import LimitError, TarvizWarning, UsageError
 from tarviz.table.columns import kind, of_field
 from tarviz.table.database import memory_limit
 from tarviz.table.findings import BITS
-from tarviz.table.rows import ChosenRows, checked_count
+from tarviz.table.packages import pa, pc
+from tarviz.table.rows import ChosenRows, check_count
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from tarviz.table.table import Table
 
 _MARGIN = 64  # candidates beyond those asked for, whose cosines are taken again in float64
@@ -39,7 +39,7 @@ def similar(table: Table, key: str, by: str = "", count: int | None = 24) -> Cho
     """
     if not isinstance(key, str) or not isinstance(by, str):
         raise UsageError(f"key={key!r} and by={by!r} are to be texts.", hint='Write table.similar("0001", "npy").')
-    most = checked_count(count)
+    most = check_count(count)
     count = len(table) if most is None else most
     by = by or next(
         (ext for what in ("array", "tensors", "picture") for ext in table.fields if kind(ext) == what), next(iter(table.fields), "")
@@ -84,9 +84,6 @@ def _by_hash(table: Table, key: str, ext: str, count: int) -> ChosenRows:
 
 
 def _vectors(table: Table, by: str) -> Vectors:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     name = f'"{by}.vector"' if by in table.fields and f"{by}.vector" in of_field(by) else by
     column = table.expression(name)
     mixed = table.type_of(column) == "varchar"  # as what is JSON is, where some have no list

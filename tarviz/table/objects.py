@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,10 +13,8 @@ from tarviz.looks import clipping, shapes, voc, written, yolo
 from tarviz.looks.shapes import Shape
 from tarviz.table.columns import NAMES, Part, kind, of_field, text_of
 from tarviz.table.making.kept_columns import KeptColumns
+from tarviz.table.packages import pa
 from tarviz.table.sql import OBJECTS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DIGITS = 6  # decimals of a pixel
 _MOST = 1_000_000  # of one record
@@ -37,16 +35,10 @@ def parts(exts: Sequence[str]) -> set[Part]:
 def rows(shards: Sequence[KeptColumns], classes: Mapping[int, str] = {}) -> pa.Table:
     """The objects of shards, a row each. Pixels are those of the record's first picture; without one, of the size that the annotation
     names. `classes` are names of numbers."""
-    import pyarrow as pa
-
-    found: dict[str, list[Any]] = {name: [] for name in OBJECTS}
-    for shard in shards:
-        for row in _of_shard(shard, classes):
-            for name, value in row.items():
-                found[name].append(value)
     simple = {"VARCHAR": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "DOUBLE": pa.float64(), "BOOLEAN": pa.bool_()}
     simple |= {"DOUBLE[]": pa.list_(pa.float64()), "DOUBLE[][]": pa.list_(pa.list_(pa.float64())), "BIGINT[]": pa.list_(pa.int64())}
-    return pa.table({name: pa.array(values, simple[OBJECTS[name]]) for name, values in found.items()})
+    schema = pa.schema([(name, simple[kind]) for name, kind in OBJECTS.items()])
+    return pa.concat_tables([schema.empty_table(), *(pa.Table.from_pylist([*_of_shard(shard, classes)], schema) for shard in shards)])
 
 
 def outside(shards: Sequence[KeptColumns]) -> dict[str, int]:
@@ -88,7 +80,7 @@ def _sizes(table: pa.Table, exts: Sequence[str]) -> list[list[tuple[int | None, 
 
 
 def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) -> Iterator[dict[str, Any]]:
-    over = (size or _named_size(text)) if text else None
+    over = (size or _size_in(text)) if text else None
     if not text or not over or not all(1 <= side <= _WIDEST for side in over):
         return
     frame = shapes.Frame(int(over[0]), int(over[1]), most=_MOST, digits=DIGITS)
@@ -97,7 +89,7 @@ def _of_text(text: str | None, ext: str, size: Any, classes: Mapping[int, str]) 
         yield _row(list(group), frame, classes)
 
 
-def _named_size(text: str) -> tuple[float, float] | None:
+def _size_in(text: str) -> tuple[float, float] | None:
     """Width and height that an annotation names."""
     if text.lstrip()[:1] == "{":
         try:

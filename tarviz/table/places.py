@@ -6,13 +6,11 @@ import copy
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tarviz.table import columns
-from tarviz.table.sql import NOWHERE, Node, expression, quoted_name, quoted_text, replaced, text_node
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
+from tarviz.table.sql import Node, constant, expression, operator, quoted_name, quoted_text, replace_nodes
 
 Storage: TypeAlias = Literal["integer", "real", "truth", "text", "class", "json", "list", "struct", "null", "other"]
 INTEGERS = frozenset({"bigint", "integer", "smallint", "tinyint", "hugeint", "ubigint", "uinteger", "usmallint", "utinyint", "uhugeint"})
@@ -50,14 +48,14 @@ class Places:
             names = node.get("column_names") if node.get("class") == "COLUMN_REF" else None
             return copy.deepcopy(parts[names[0]]) if names is not None and len(names) == 1 and names[0] in parts else None
 
-        replaced(box, change)
+        replace_nodes(box, change)
         return {**box["made"], "_made": True}
 
     def steps(self, node: Node) -> tuple[Node, list[str | int]] | None:
         """The column that a path begins with, and the steps from there; None where an expression is no path."""
         if node.get("class") == "COLUMN_REF":
             of = node.get("_of")
-            if not of and (count := self._named(node)):
+            if not of and (count := self._given_at(node)):
                 return node, node["column_names"][count:]
             return (node, list(of[1:])) if of else (node, []) if node.get("_unknown") and self.lenient else None  # a query may give it
         if node.get("type") not in ("ARRAY_EXTRACT", "STRUCT_EXTRACT"):
@@ -78,7 +76,7 @@ class Places:
             return None
         column, steps = found
         nothing = Place("null", self.made("NULL"))
-        count = self._named(column)
+        count = self._given_at(column)
         if column.get("_unknown") and not count:
             return nothing
         name = column["column_names"][count - 1].lower() if count else column["_of"][0]
@@ -92,7 +90,7 @@ class Places:
             if place.storage == "json":
                 if name in self.types:
                     self._sought(name, steps)
-                rest = text_node("$" + "".join(_step(each) for each in steps[count:]))
+                rest = constant("$" + "".join(_step(each) for each in steps[count:]))
                 return Place("json", self.made("json_extract(x, p)", x=place.node, p=rest))
             inner = self._inside(place, step)
             if inner is None:
@@ -106,7 +104,7 @@ class Places:
         items lists have says nothing."""
         names = [at for at, step in enumerate(steps, 1) if isinstance(step, str)]
         if self.missing is not None and names and names[-1] > known:
-            self.missing(_spelled(name, steps[: names[-1]]))
+            self.missing(_spell(name, steps[: names[-1]]))
 
     def _sought(self, name: str, steps: list[str | int]) -> None:
         """Tell of a path into JSON that no record has; which items lists have says nothing."""
@@ -118,25 +116,21 @@ class Places:
         if not self.holds(f"{found} IS NOT NULL" if len(names) == names[-1] else f"len({found}) > 0"):
             self._lacking(name, steps, 0)
 
-    def _named(self, node: Node) -> int:
+    def _given_at(self, node: Node) -> int:
         """How many of a column's names say a value that an inner query gives: `x`, `t.x`; 0 where they say none."""
         names = [str(name).lower() for name in node["column_names"][:2]]
         return 0 if node.get("_of") else next((at for at, name in enumerate(names, 1) if name in self.given), 0)
 
     def _inside(self, place: Place, step: str | int) -> Place | None:
         if place.storage == "list" and isinstance(step, int):
-            at = _whole_node(step + 1 if step >= 0 else step)
-            return self.stored(
-                "",
-                place.type.children[0][1],
-                {"class": "OPERATOR", "type": "ARRAY_EXTRACT", "alias": "", "children": [place.node, at], **NOWHERE},
-            )
+            item = operator("ARRAY_EXTRACT", place.node, constant(step + 1 if step >= 0 else step))
+            return self.stored("", place.type.children[0][1], item)
         if place.storage == "struct" and isinstance(step, str):
             for name, kind in place.type.children:
                 if name == step and place.node.get("class") == "COLUMN_REF":  # DuckDB writes a quote in a name twice otherwise
                     return self.stored("", kind, {**place.node, "column_names": [*place.node["column_names"], step]})
                 if name == step:
-                    return self.stored("", kind, self.made("struct_extract(x, p)", x=place.node, p=text_node(step)))
+                    return self.stored("", kind, self.made("struct_extract(x, p)", x=place.node, p=constant(step)))
         return None
 
     def stored(self, name: str, kind: Any, node: Node) -> Place:
@@ -148,11 +142,7 @@ class Places:
         return Place("integer" if kind.id in INTEGERS else "real" if kind.id in REALS else storage.get(kind.id, "other"), node, kind)
 
 
-def _whole_node(value: int) -> Node:
-    return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": {"kind": "INTEGER", "text": str(value)}, **NOWHERE}
-
-
-def _spelled(name: str, steps: list[str | int]) -> str:
+def _spell(name: str, steps: list[str | int]) -> str:
     return name + "".join(f".{step}" if isinstance(step, str) else "[]" for step in steps)
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.table.interrupts import stopped
+from tarviz.table.packages import duckdb
 from tarviz.table.sql import OBJECTS, too_deep
 
+T = TypeVar("T")
 _OWN = frozenset({*OBJECTS, "tag", "note"})  # names that no record has and a query may ask for
 _KINDS = {"INT8": "TINYINT", "INT16": "SMALLINT", "INT32": "INTEGER", "INT64": "BIGINT", "INT128": "HUGEINT", "BOOL": "BOOLEAN"}
 _SIGNS = {"~~": "LIKE", "~~*": "ILIKE", "~~~": "GLOB", "!~~": "NOT LIKE", "!~~*": "NOT ILIKE"}
@@ -101,10 +103,8 @@ _CALL = re.compile(
 )
 
 
-def translated(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
+def translate(error: Exception, hinted: Callable[[str], str] | None = None, unknown: list[str] | None = None) -> TarvizError:
     """DuckDB's error in our words; `hinted` says what there is instead of one of the names that are `unknown`."""
-    import duckdb
-
     whole = re.sub(r"\n\s*LINE \d+:.*", "", str(error), flags=re.DOTALL).strip()
     whole = re.sub(r"^(?:[A-Z][A-Za-z ]+ Error): ", "", whole)
     text = re.split(r"[\s:]*\bCandidate", whole)[0].replace("_records", "records").replace("\n", " ")
@@ -121,11 +121,11 @@ def translated(error: Exception, hinted: Callable[[str], str] | None = None, unk
     name = missing[0] if missing else found[1] if found else None
     if (missing and isinstance(error, duckdb.BinderException)) or found:
         return UsageError(f"there is no column {name}.", hint=hinted(str(name)) if hinted is not None else None, code="E_QUERY")
-    said, hint = _said(text, whole)
+    said, hint = _say(text, whole)
     return UsageError(said, hint=hint, code="E_QUERY")
 
 
-def _said(text: str, whole: str) -> tuple[str, str | None]:
+def _say(text: str, whole: str) -> tuple[str, str | None]:
     """An error and its hint; `whole` has the ways a function can be called."""
     if call := _CALL.search(text):
         name = call["name"] or call["macro"]
@@ -172,11 +172,9 @@ def _kind(name: str) -> str:
     return words.get(first, first if first == "JSON" else first.lower())
 
 
-def in_our_words(work: Callable[[], Any]) -> Any:
+def in_our_words(work: Callable[[], T]) -> T:
     """What `work` gives; DuckDB's errors are ours."""
-    import duckdb
-
     try:
         return work()
     except (duckdb.Error, RecursionError) as error:
-        raise translated(error) from error
+        raise translate(error) from error

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
+from tarviz.table.packages import duckdb, pa
 
 
 class Relation:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,7 +32,7 @@ class ChosenRows:
         return np.sort(self.n[self.shard == shard])
 
 
-def checked_count(count: int | None) -> int | None:
+def check_count(count: int | None) -> int | None:
     """How many records are asked for, None for all. `UsageError` for what is no number of them."""
     if count is not None and not (isinstance(count, int | np.integer) and count >= 0):
         raise UsageError(f"count={count!r} is no number of records.", hint="Give 0 or more, or None for all.")

@@ -11,13 +11,11 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tarviz.model.errors import UsageError
 from tarviz.table.columns import MAX_FIELDS, ON_REQUEST, Part, kind
-
-if TYPE_CHECKING:
-    import duckdb
+from tarviz.table.packages import duckdb
 
 Node: TypeAlias = dict[str, Any]
 
@@ -49,9 +47,7 @@ class Question:
     text: str
     tree: Node
     parts: set[Part] = field(default_factory=set)
-    names: set[str] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)  # names that are no column
-    star: bool = False
     tagged: bool = False
     words: list[str] = field(default_factory=list)  # that are looked for; a condition has none
 
@@ -97,7 +93,7 @@ def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 def value(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part]) -> Question:
     """An expression, as the SELECT of one column."""
     found = query(base, f"SELECT ({text}\n) FROM records", possible)
-    check_alone(base, spelled_out(text))
+    check_alone(base, spell_out(text))
     return found
 
 
@@ -109,17 +105,17 @@ def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
     try:
         asked = Question(text, parsed(base, text))
     except UsageError:
-        if (spelled := spelled_out(text)) == text:
+        if (spelled := spell_out(text)) == text:
             raise
         asked = Question(text, parsed(base, spelled))
     object_calls(base, asked.tree)
     own = _relations(asked.tree)
-    replaced(asked.tree, lambda node: form(base, node, possible))
+    replace_nodes(asked.tree, lambda node: form(base, node, possible))
     resolve(asked, possible, own)
     if "tags" not in own:
         for select in list(nodes(asked.tree, "SELECT_NODE")):  # elsewhere `tag` is a text, with commas between
             if select["from_table"].get("table_name") == "records" and not select["from_table"].get("alias"):
-                replaced(select, lambda node: tag_test(base, node))
+                replace_nodes(select, lambda node: tag_test(base, node))
         asked.tagged = any(
             node["column_names"][-1] == "tag" and node["column_names"][0] != "tags" for node in nodes(asked.tree, "COLUMN_REF")
         )
@@ -158,12 +154,12 @@ def nodes(tree: Any, what: str) -> Iterator[Node]:
     return (node for node in _all(tree) if node.get("class") == what or node.get("type") == what)
 
 
-def replaced(tree: Any, change: Callable[[Node], Node | None]) -> None:
+def replace_nodes(tree: Any, change: Callable[[Node], Node | None]) -> None:
     """Put what `change` gives in the place of nodes, from the leaves up."""
     for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         if isinstance(value, dict | list):
             if "_made" not in value:
-                replaced(value, change)
+                replace_nodes(value, change)
             if isinstance(value, dict) and (made := change(value)) is not None:
                 tree[name] = made
 
@@ -194,10 +190,10 @@ def common_tables(tree: Any) -> Iterator[Node]:
             yield from node["cte_map"].get("map") or []
 
 
-def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[str]] | None:
+def find_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[str]] | None:
     """The column that dotted names begin with, the longest that is there, and the path that is left.
 
-    >>> found_name(["seg", "png", "width"], {"seg.png.width": "names", "json": "small"})
+    >>> find_name(["seg", "png", "width"], {"seg.png.width": "names", "json": "small"})
     ('seg.png.width', [])
     """
     for count in range(len(names), 0, -1):
@@ -211,7 +207,7 @@ def found_name(names: list[str], possible: dict[str, Part]) -> tuple[str, list[s
 def resolve(asked: Question, possible: dict[str, Part], own: set[str]) -> None:
     """Columns by the names they have in the table, functions that are called on a column given it as their argument. Names that are
     no column are `unknown`, but for those that the query itself gives."""
-    given, read = _given(asked.tree), relations(asked.tree)
+    given, read = _own_names(asked.tree), relations(asked.tree)
     for node in nodes(asked.tree, "FUNCTION"):
         path = node["qualified_name"]["path"]
         if len(path) > 1:
@@ -219,24 +215,22 @@ def resolve(asked: Question, possible: dict[str, Part], own: set[str]) -> None:
             node["qualified_name"], node["schema"], node["catalog"] = {"path": path[-1:]}, "", ""
     for node in nodes(asked.tree, "COLUMN_REF"):
         names = list(node["column_names"])
-        if names[0].lower() in given - own and (found := found_name(names, possible)):  # SELECT upper(txt) AS txt
+        if names[0].lower() in given - own and (found := find_name(names, possible)):  # SELECT upper(txt) AS txt
             asked.parts.add(possible[found[0]])
         if names[0].lower() in given - own or _of_relation(node, read):
             continue
-        prefix = names[:1] if len(names) > 1 and names[0].lower() in own and found_name(names, possible) is None else []
-        found = found_name(names[len(prefix) :], possible)
+        prefix = names[:1] if len(names) > 1 and names[0].lower() in own and find_name(names, possible) is None else []
+        found = find_name(names[len(prefix) :], possible)
         if found is not None:
             node["column_names"] = [*prefix, found[0], *found[1]]
             node["_of"] = [found[0], *found[1]]
-            asked.names.add(found[0])
             asked.parts.add(possible[found[0]])
         else:
             node["_unknown"] = True
             asked.unknown.append(".".join(names[len(prefix) :]))
     if "_words" in relations(asked.tree):
         asked.parts |= {possible[name] for name in texts(possible)}
-    asked.star = any(True for _ in nodes(asked.tree, "STAR"))
-    if asked.star:
+    if any(nodes(asked.tree, "STAR")):
         asked.parts |= {part for part in possible.values() if part.tier not in ON_REQUEST}
 
 
@@ -248,7 +242,7 @@ def _of_relation(node: Node, read: set[str]) -> bool:
     return first in read and len(rest) == 1 and rest[0] in COLUMNS.get(first, ())
 
 
-def _given(tree: Any) -> set[str]:
+def _own_names(tree: Any) -> set[str]:
     """Names that a query gives itself: of columns, of what it selects from, of a lambda's arguments."""
     found = {str(node["alias"]).lower() for node in _all(tree) if node.get("alias")}
     found |= {str(entry["key"]).lower() for entry in common_tables(tree)}
@@ -267,6 +261,10 @@ def _all(tree: Any) -> Iterator[Node]:
             stack += node.values()
         elif isinstance(node, list):
             stack += node
+
+
+def function_name(node: Node) -> str:
+    return str(node["qualified_name"]["path"][-1]).lower()
 
 
 def own_name(node: Node) -> str:
@@ -310,9 +308,13 @@ def no_function(base: duckdb.DuckDBPyConnection, name: str) -> UsageError:
     return UsageError(f"there is no function {name}().", hint=f"Nearest: {close[0]}()." if close else None, code="E_QUERY")
 
 
-def text_node(value: str) -> Node:
-    literal = {"kind": "STRING", "text": value}
+def constant(value: str | int) -> Node:
+    literal = {"kind": "STRING" if isinstance(value, str) else "INTEGER", "text": str(value)}
     return {"class": "CONSTANT", "type": "VALUE_CONSTANT", "alias": "", "literal": literal, **NOWHERE}
+
+
+def operator(what: str, *children: Node, of_class: str = "OPERATOR") -> Node:
+    return {"class": of_class, "type": what, "alias": "", "children": [*children], **NOWHERE}
 
 
 def quoted_name(name: str) -> str:
@@ -324,11 +326,11 @@ FORMS = {"has": "has", "is": "marked", "tag": "tagged", "key": "key_holds"}
 _FORM = re.compile(r"""("[^"]*"|'(?:[^']|'')*')|\b(has|is|tag|key):("[^"]+"|'(?:[^']|'')+'|[^\s()"'][^\s()]*)|\b(int|float)\s*\(""")
 
 
-def spelled_out(text: str) -> str:
+def spell_out(text: str) -> str:
     """The forms with a colon as calls; a name in them ends at a space or a bracket, or is in quotes. And Python's int() and float(), which
     DuckDB does not read as calls.
 
-    >>> spelled_out("tag:don't and not has:seg.png or tag:'at sea' and int(cls) = 3")
+    >>> spell_out("tag:don't and not has:seg.png or tag:'at sea' and int(cls) = 3")
     "tagged('don''t') and not has('seg.png') or tagged('at sea') and whole(cls) = 3"
     """
 
@@ -347,7 +349,7 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     """`has(x)`, `size(x)`, `field(x)`, `search('a b')`, `is:x`, `tag:x` and `key:x` as what they mean. A stream has no tags."""
     if node.get("class") != "FUNCTION" or len(node["arguments"]) != 1 or len(node["qualified_name"]["path"]) > 1:
         return None
-    name, text = str(node["qualified_name"]["path"][-1]), _named_by(node["arguments"][0]["expression"])
+    name, text = str(node["qualified_name"]["path"][-1]), _name_in(node["arguments"][0]["expression"])
     if text is None or name not in ("has", "size", "field", "search", *FORMS.values()):
         return None
     ext = text.lower()
@@ -358,7 +360,7 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     if name == "search":
         return _search(base, text, possible, streamed)
     if name in ("marked", "tagged"):
-        return _marked(base, name, text, possible, streamed)
+        return _mark_test(base, name, text, possible, streamed)
     if f"{ext}.size" not in possible:
         if sum(each.endswith(".size") for each in possible) >= MAX_FIELDS:
             raise UsageError(f"there is no column {ext}.", hint=f"Of a shard the first {MAX_FIELDS} fields have columns.", code="E_QUERY")
@@ -366,20 +368,20 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
     return expression(base, f"{quoted_name(ext + '.size')} IS NOT NULL" if name == "has" else quoted_name(ext + ".size"))
 
 
-def _named_by(node: Node) -> str | None:
+def _name_in(node: Node) -> str | None:
     """What an argument names: a column or a text."""
     if node.get("class") == "COLUMN_REF":
         return ".".join(node["column_names"])
     return str(node["literal"]["text"]) if node.get("class") == "CONSTANT" and node["literal"]["kind"] == "STRING" else None
 
 
-def _marked(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict[str, Part], streamed: bool) -> Node:
+def _mark_test(base: duckdb.DuckDBPyConnection, name: str, tag: str, possible: dict[str, Part], streamed: bool) -> Node:
     """`is:x` and `tag:x`: a tag, and of `is:bad` JSON that is none."""
     is_bad = name == "marked" and tag.lower() == "bad"
     bad = [each for each in possible if each.endswith(".bad")] if is_bad else []
     if streamed and not is_bad:
         raise whole(f"{'is' if name == 'marked' else 'tag'}:{tag}")
-    tests = [*(f"coalesce({quoted_name(each)}, false)" for each in bad), *([] if streamed else [_tagged(tag)])]
+    tests = [*(f"coalesce({quoted_name(each)}, false)" for each in bad), *([] if streamed else [_tag_call(tag)])]
     return expression(base, f"({' OR '.join(tests) or 'false'})")
 
 
@@ -433,7 +435,7 @@ def quoted_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _tagged(tag: str) -> str:
+def _tag_call(tag: str) -> str:
     return f"tagged(records.shard, records.key, {quoted_text(tag)})"  # in full: the macro has columns of the same names
 
 
@@ -453,14 +455,14 @@ def tag_test(base: duckdb.DuckDBPyConnection, node: Node) -> Node | None:
             box["x"] |= {"type": "FUNCTION", "qualified_name": {"path": [positive]}}
     for side in sides:
         if side.get("class") == "CONSTANT" and side["literal"]["kind"] != "NULL_LITERAL":
-            side |= text_node(str(side["literal"]["text"]))
+            side |= constant(str(side["literal"]["text"]))
         elif side.get("column_names") == ["tag"]:
             side |= column("tags", "tag")
     made = expression(base, "EXISTS (SELECT 1 FROM tags WHERE tags.shard = records.shard AND tags.key = records.key AND x)")
-    replaced(made, lambda found: box["x"] if found.get("column_names") == ["x"] else None)
+    replace_nodes(made, lambda found: box["x"] if found.get("column_names") == ["x"] else None)
     if not positive:
         return made
-    return {"class": "OPERATOR", "type": "OPERATOR_NOT", "alias": node.get("alias", ""), "children": [made], **NOWHERE}
+    return operator("OPERATOR_NOT", made) | {"alias": node.get("alias", "")}
 
 
 _DENIED = {
@@ -483,11 +485,7 @@ def object_calls(base: duckdb.DuckDBPyConnection, tree: Node) -> None:
     questions to the relation; in the last one, names that it has are its own."""
 
     def change(node: Node) -> Node | None:
-        if node.get("class") != "FUNCTION" or (name := str(node["qualified_name"]["path"][-1]).lower()) not in (
-            "has_object",
-            "count_objects",
-            "any_object",
-        ):
+        if node.get("class") != "FUNCTION" or (name := function_name(node)) not in ("has_object", "count_objects", "any_object"):
             return None
         given = [each["expression"] for each in node["arguments"]]
         if len(given) > 1 or (not given and name != "count_objects"):
@@ -498,12 +496,12 @@ def object_calls(base: duckdb.DuckDBPyConnection, tree: Node) -> None:
         question = f"(SELECT {'count(*)' if name == 'count_objects' else '1'} {here})"
         made = expression(base, f"EXISTS {question}" if name != "count_objects" else question)
         if name == "any_object":
-            replaced(given[0], _own)
+            replace_nodes(given[0], _own)
             given = [_own(given[0]) or given[0]]
-        replaced(made, lambda found: given[0] if found.get("column_names") == ["x"] else None)
+        replace_nodes(made, lambda found: given[0] if found.get("column_names") == ["x"] else None)
         return made
 
-    replaced(tree, change)
+    replace_nodes(tree, change)
 
 
 def _own(node: Node) -> Node | None:

@@ -17,6 +17,7 @@ from tarviz.table.finished import finished, where_of
 from tarviz.table.making.chunks import Chunk, chunk_of
 from tarviz.table.making.json_structure import sql_type, typed
 from tarviz.table.making.shard_columns import MadeColumns, columns_of
+from tarviz.table.packages import pa
 from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import Question, quoted_name
 
@@ -42,8 +43,7 @@ class StreamCondition:
         if not self.where.strip():
             return None
         possible = columns.of_fields(list(self._exts))
-        asked: Question = in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
-        return asked
+        return in_our_words(lambda: conditions.condition(self._base, self.where, possible, streamed=True))
 
     def fits(self, block: Block) -> NDArray[np.int64]:
         """The numbers of the records of a block that fit, ascending, counted in the block."""
@@ -51,8 +51,6 @@ class StreamCondition:
 
     def of_chunk(self, chunk: Chunk, shard: str) -> NDArray[np.int64]:
         """The same of records that are given as columns are made of them."""
-        import pyarrow as pa
-
         rows = np.arange(len(chunk))
         self.seen += len(chunk)
         if self._keys:
@@ -66,7 +64,7 @@ class StreamCondition:
         base, lacking = self._base.cursor(), set(asked.unknown)
         made = columns_of(chunk, asked.parts | {NAMES})
         made.columns["shard"] = pa.repeat(pa.scalar(redact(shard)), len(chunk))
-        selected = _selected(made)
+        selected = _selection(made)
 
         def ask() -> Any:
             base.register("_streamed", pa.table(made.columns))
@@ -94,7 +92,7 @@ class StreamCondition:
             report.add(Fault("W_NO_KEY", f"{lost} of {len(self._keys)} keys are of no record.", shard))
 
 
-def _selected(made: MadeColumns) -> str:
+def _selection(made: MadeColumns) -> str:
     """How the columns of a block are selected, with their types."""
     cast = {ext: sql_type(typed(each)) for ext, each in made.structures.items()}
     names = [name for name in made.columns if not columns.hidden(name)]

@@ -10,9 +10,10 @@ from contextlib import AbstractContextManager
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.model.class_names import ClassNames, class_names
@@ -28,20 +29,19 @@ from tarviz.stores import URLs
 from tarviz.table import columns, conditions, database, neighbours, objects, paths, refusals, sql, words
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.finished import finished, where_of
-from tarviz.table.interrupts import Interrupts, answered, counted
+from tarviz.table.interrupts import Interrupts, answer, run_known
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
+from tarviz.table.packages import duckdb, pa, pc
 from tarviz.table.relation import Relation
 from tarviz.table.rows import ChosenRows
 from tarviz.table.sql import Question
 from tarviz.table.tags import GONE, Tags
 
 if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-    from numpy.typing import NDArray
-
     from tarviz.table.facets import Among, Facet
+
+T = TypeVar("T")
 
 
 class Table:
@@ -86,7 +86,7 @@ class Table:
         self._cached: dict[Any, Any] = {}
         self._asked = Interrupts()
         place = where(self.urls, engine, address)
-        kept = kept_columns.kept(self.urls, self.options)
+        kept = kept_columns.find_kept(self.urls, self.options)
         self.passes = ColumnPasses(kept, self.options, workers, progress, place)
         self._partial = False  # over beginnings of shards, in which a name may not have come yet
         self._seen = 0  # the version of the columns that `_base` and `_cached` are of
@@ -129,11 +129,10 @@ class Table:
     def leaves(self) -> dict[str, str | None]:
         """Every column, and every path inside those that were made and hold structs, as it is written in a condition; its type
         (`bigint`, `varchar`, `list`, …), None where it was not made yet."""
-        found: dict[str, str | None] = self.remembered("leaves", self._leaves)
-        return found
+        return self.remembered("leaves", self._leaves)
 
     def _leaves(self) -> dict[str, str | None]:
-        made = dict(zip(*self._types(), strict=True))
+        made = self._types()
         found: dict[str, str | None] = {}
         for name in self.possible:
             if name in made:
@@ -177,14 +176,14 @@ class Table:
         `UsageError` names what is not there, with the nearest columns; `LimitError` comes when the query is run and needs too much memory.
         """
         base = self._ready().cursor()
-        asked = self._translated(lambda: sql.query(base, query, self.possible))
-        text = self._finished(asked, lenient=False)
+        asked = self._translate(lambda: sql.query(base, query, self.possible))
+        text = self._sql_of(asked, lenient=False)
         base = self._ready()
         if asked.tagged:
             base = self._with_tags()
         cursor = self._asked.cursor(base)
-        relation: duckdb.DuckDBPyRelation = self._translated(lambda: cursor.sql(text), asked)
-        return Relation(relation, lambda work: self._answered(work, cursor))
+        relation = self._translate(lambda: cursor.sql(text), asked)
+        return Relation(relation, lambda work: self._answer(work, cursor))
 
     def arrow(self, query: str) -> pa.Table:
         """What `query` gives, as an Arrow table; errors are ours."""
@@ -194,16 +193,15 @@ class Table:
         """A condition of ours as SQL, its columns made: `has:json and cls = 3`, `dog`, `100 < json.w <= 500`."""
         if not where.strip():
             return "true"
-        found: str = self.remembered(("condition", where), lambda: self._condition(where))
-        return found
+        return self.remembered(("condition", where), lambda: self._condition(where))
 
     def _condition(self, where: str) -> str:
         base = self._ready().cursor()
-        asked = self._translated(lambda: conditions.condition(base, where, self.possible))
+        asked = self._translate(lambda: conditions.condition(base, where, self.possible))
         for name in asked.unknown:
             self._missing(name, asked)
-        text = self._finished(asked, lenient=True)
-        self._translated(lambda: self._ready().cursor().sql(text), asked)
+        text = self._sql_of(asked, lenient=True)
+        self._translate(lambda: self._ready().cursor().sql(text), asked)
         return where_of(text)
 
     def rows(self, where: str = "", order: str = "", *, descending: bool = False, count: int | None = None, skip: int = 0) -> ChosenRows:
@@ -220,10 +218,10 @@ class Table:
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
         base = self._ready().cursor()
-        asked = self._translated(lambda: sql.value(base, text, self.possible))
-        made = self._finished(asked, lenient=False, as_text=True)
+        asked = self._translate(lambda: sql.value(base, text, self.possible))
+        made = self._sql_of(asked, lenient=False, as_text=True)
         found = made.removeprefix("SELECT ").removesuffix(" FROM records")
-        self._translated(lambda: self._ready().cursor().sql(f"SELECT 1 FROM records WHERE {found} IS NULL"), asked)  # no aggregate
+        self._translate(lambda: self._ready().cursor().sql(f"SELECT 1 FROM records WHERE {found} IS NULL"), asked)  # no aggregate
         return found
 
     def first_column(self, where: str) -> str:
@@ -233,9 +231,9 @@ class Table:
     def unmade(self, text: str, where: str = "") -> set[Part]:
         """What has to be made before an expression, over what a condition leaves, can be answered."""
         base = self._ready().cursor()
-        parts = self._translated(lambda: sql.value(base, text, self.possible)).parts
+        parts = self._translate(lambda: sql.value(base, text, self.possible)).parts
         if where.strip():
-            parts = parts | self._translated(lambda: conditions.condition(base, where, self.possible)).parts
+            parts = parts | self._translate(lambda: conditions.condition(base, where, self.possible)).parts
         return self.passes.unmade(parts)
 
     def sizes(self, where: str = "") -> tuple[int, int]:
@@ -245,13 +243,11 @@ class Table:
 
     def keyed(self, keys: Iterable[str]) -> ChosenRows:
         """The records of these keys, in the order they lie; `UsageError` names keys that no record has."""
-        import pyarrow as pa
-
         wanted = list(dict.fromkeys(keys))
         base = self._asked.cursor(self._ready())
         base.register("wanted", pa.table({"key": pa.array(wanted, pa.string())}))
         query = "SELECT r.shard, r.n, r.key FROM records r SEMI JOIN wanted USING (key)"
-        found = self._translated(lambda: base.sql(query).to_arrow_table())
+        found = self._translate(lambda: base.sql(query).to_arrow_table())
         have = set(found.column("key").to_pylist())
         if missing := [key for key in wanted if key not in have]:
             near = difflib.get_close_matches(missing[0], [key for (key,) in self.fetched("SELECT key FROM records LIMIT 10000")], 1)
@@ -261,14 +257,11 @@ class Table:
 
     def taken(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> pa.Table:
         """Every column made so far, for the records `n` of the shards numbered `shard`, in the order they lie."""
-        import pyarrow as pa
-
         base = self._asked.cursor(self._ready())
         names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
         base.register("wanted", pa.table({"shard": names, "n": pa.array(n)}))
         rows = base.sql("SELECT r.* FROM _records r SEMI JOIN wanted USING (shard, n) ORDER BY shard, n")
-        found: pa.Table = self._answered(rows.to_arrow_table, base)
-        return found
+        return self._answer(rows.to_arrow_table, base)
 
     def facets(self, column: str, where: str = "", *, bins: int = 30, among: Among | None = None) -> Facet:
         """What a column holds, exactly, over all records and over those that fit (and are of `among`): see `tarviz.table.facets`."""
@@ -326,13 +319,11 @@ class Table:
 
     def fetched(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of SQL that was made from conditions and expressions of this table."""
-        rows: list[tuple[Any, ...]] = self._run(lambda cursor: cursor.execute(query).fetchall())
-        return rows
+        return self._run(lambda cursor: cursor.execute(query).fetchall())
 
     def fetched_arrow(self, query: str) -> pa.Table:
         """The same as an Arrow table."""
-        found: pa.Table = self._run(lambda cursor: cursor.sql(query).to_arrow_table())
-        return found
+        return self._run(lambda cursor: cursor.sql(query).to_arrow_table())
 
     def give(self, name: str) -> None:
         """See to it that a relation is there that is made when it is asked for first: `objects`, or `_words`."""
@@ -345,19 +336,19 @@ class Table:
         with self._lock:
             base = self._ready()
             if name not in self._given:
-                self._filled(base, name)
+                self._fill(base, name)
                 self._given.add(name)
 
     def type_of(self, expression: str) -> str:
         """The type of an expression that `expression` made: `bigint`, `varchar`, `struct`, …"""
-        relation = self._translated(lambda: self._ready().cursor().sql(f"SELECT {expression} FROM records LIMIT 0"))
+        relation = self._translate(lambda: self._ready().cursor().sql(f"SELECT {expression} FROM records LIMIT 0"))
         return str(relation.types[0].id)
 
-    def remembered(self, name: Any, make: Callable[[], Any]) -> Any:
+    def remembered(self, name: Any, make: Callable[[], T]) -> T:
         """What `make` gives, kept until columns or tags change."""
         self._renew()
-        if name in (cached := self._cached):
-            return cached[name]
+        if name in self._cached:
+            return cast(T, self._cached[name])
         version, found = self.passes.version, make()
         if version == self.passes.version:
             self._cached[name] = found
@@ -373,10 +364,10 @@ class Table:
             self._renew()
             if self._base is None:
                 with self.passes.lock:
-                    self._base = database.connected(self.passes.kept, self._limit)
-                self._fill(self._base)
+                    self._base = database.connect(self.passes.kept, self._limit)
+                self._fill_tags(self._base)
                 for name in self._given:
-                    self._filled(self._base, name)
+                    self._fill(self._base, name)
             return self._base
 
     def _renew(self) -> None:
@@ -386,22 +377,17 @@ class Table:
                 self._seen, self._base = self.passes.version, None
                 self._cached.clear()
 
-    def _fill(self, base: duckdb.DuckDBPyConnection) -> None:
-        import pyarrow as pa
-
-        lines = self.tags.lines()
-        if lines:
-            table = pa.Table.from_pylist(lines, pa.schema([(name, pa.string()) for name in ("shard", "key", "tag", "note")]))
-            base.register("_lines", table)
-            base.execute("INSERT INTO tags SELECT * FROM _lines")
-            base.unregister("_lines")
+    def _fill_tags(self, base: duckdb.DuckDBPyConnection) -> None:
+        if lines := self.tags.lines():
+            schema = pa.schema([(name, pa.string()) for name in sql.COLUMNS["tags"]])
+            base.from_arrow(pa.Table.from_pylist(lines, schema)).insert_into("tags")
 
     def retag(self) -> None:
         """Take the tags as they are kept now."""
         with self._lock:
             if self._base is not None:
                 self._base.execute("DELETE FROM tags")
-                self._fill(self._base)
+                self._fill_tags(self._base)
             self._cached.clear()
 
     def _with_tags(self) -> duckdb.DuckDBPyConnection:
@@ -414,9 +400,9 @@ class Table:
     def _missing(self, name: str, asked: Question | None = None) -> None:
         """`UsageError` for a name that is no column."""
         if not self._partial:
-            raise UsageError(f"there is no column {name}.", hint=self._hinted(name, asked), code="E_QUERY")
+            raise UsageError(f"there is no column {name}.", hint=self._hint(name, asked), code="E_QUERY")
 
-    def _hinted(self, name: str, asked: Question | None = None) -> str:
+    def _hint(self, name: str, asked: Question | None = None) -> str:
         """What there is instead of a column: of the records, and of what else is asked."""
         if name == "tag":
             return "Write tag:x, tag != 'x', tag in ('x', 'y'), tag like 'x%', tag is null."
@@ -435,55 +421,49 @@ class Table:
             hint = [f"There are {', '.join(self.possible)}."]
         return " ".join([*hint, *(f"Columns of {each}: {', '.join(names)}." for each, names in others.items())])
 
-    def _finished(self, asked: Question, *, lenient: bool, as_text: bool = False) -> str:
+    def _sql_of(self, asked: Question, *, lenient: bool, as_text: bool = False) -> str:
         self.make(asked.parts)
         for name in sorted(sql.relations(asked.tree)):
             self.give(name)
         base = self._ready().cursor()
-        types = self.remembered("types", lambda: dict(zip(*self._types(), strict=True)))
+        types = self.remembered("types", self._types)
         missing = partial(self._missing, asked=asked)
-        made: str = self._translated(
+        return self._translate(
             lambda: finished(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
         )
-        return made
 
     def _holds(self, test: str) -> bool:
         """Whether a record fits an expression of SQL over columns that are made."""
-        found: bool = self.remembered(("holds", test), lambda: bool(self.fetched(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
-        return found
+        return self.remembered(("holds", test), lambda: bool(self.fetched(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
 
-    def _filled(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
+    def _fill(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
             words.fill(base, self.fields, self._limit or database.memory_limit())
-            return
-        base.register("_objects", objects.rows(self.passes.kept, self.classes))
-        base.execute("INSERT INTO objects SELECT * FROM _objects")
-        base.unregister("_objects")
+        else:
+            base.from_arrow(objects.rows(self.passes.kept, self.classes)).insert_into("objects")
 
-    def _types(self) -> tuple[list[str], list[Any]]:
+    def _types(self) -> dict[str, Any]:
         relation = self._ready().cursor().sql("SELECT * FROM _records LIMIT 0")
-        return relation.columns, relation.types
+        return dict(zip(relation.columns, relation.types, strict=True))
 
-    def _run(self, take: Callable[[duckdb.DuckDBPyConnection], Any]) -> Any:
+    def _run(self, take: Callable[[duckdb.DuckDBPyConnection], T]) -> T:
         while True:
             cursor, version = self._asked.cursor(self._ready()), self.passes.version
             try:
-                return self._answered(partial(take, cursor), cursor)
+                return self._answer(partial(take, cursor), cursor)
             except TarvizError:  # files that got more columns meanwhile, here or in another process, are gone
                 if version == self.passes.version and not self.passes.gone(self._asked.stop):
                     raise
 
-    def _answered(self, work: Callable[[], Any], cursor: duckdb.DuckDBPyConnection) -> Any:
-        return self._translated(lambda: answered(work, cursor.interrupt, self.timeout, self._asked.stop))
+    def _answer(self, work: Callable[[], T], cursor: duckdb.DuckDBPyConnection) -> T:
+        return self._translate(lambda: answer(work, cursor.interrupt, self.timeout, self._asked.stop))
 
-    def _translated(self, work: Callable[[], Any], asked: Question | None = None) -> Any:
-        import duckdb
-
+    def _translate(self, work: Callable[[], T], asked: Question | None = None) -> T:
         try:
-            return counted(work)
+            return run_known(work)
         except (duckdb.Error, RecursionError, ModuleNotFoundError) as error:  # the last of `.pl()`
-            hinted = partial(self._hinted, asked=asked)
-            raise refusals.translated(error, hinted, asked.unknown if asked else None) from error
+            hinted = partial(self._hint, asked=asked)
+            raise refusals.translate(error, hinted, asked.unknown if asked else None) from error
 
     def nearest(self, name: str) -> list[str]:
         """Up to three columns or paths that are spelled like `name`."""
@@ -500,9 +480,6 @@ class Table:
 
     def placed(self, table: pa.Table) -> ChosenRows:
         """Where the records of an answer with the columns `shard` and `n` lie."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         names = pa.array([redact(url) for url in self.urls], pa.string())
         place = pc.index_in(table.column("shard").cast(pa.string()), value_set=names)
         score = table.column("score").to_numpy().astype(np.float64) if "score" in table.column_names else None

@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -47,22 +48,19 @@ class Tags:
 
     def add(self, keys: Iterable[tuple[str, str]] | str, tag: str, note: str = "") -> int:
         """Tag records: those a condition chooses, or (shard, key) pairs. How many."""
-        return self._change([(*pair, note) for pair in self._chosen(keys)], _checked(tag))
+        return self._change([(*pair, note) for pair in self._choose(keys)], _check_word(tag))
 
     def add_noted(self, noted: Iterable[tuple[str, str, str | None]], tag: str) -> int:
         """Tag records, each with a note of its own: (shard, key, note). A note None takes the tag away. How many."""
-        return self._change(list(noted), _checked(tag))
+        return self._change(list(noted), _check_word(tag))
 
     def remove(self, keys: Iterable[tuple[str, str]] | str, tag: str) -> int:
         """Take a tag away again."""
-        return self._change([(*pair, None) for pair in self._chosen(keys)], _checked(tag))
+        return self._change([(*pair, None) for pair in self._choose(keys)], _check_word(tag))
 
     def counts(self) -> dict[str, int]:
         """Tag → records that have it."""
-        found: dict[str, int] = {}
-        for line in self.lines():
-            found[line["tag"]] = found.get(line["tag"], 0) + 1
-        return found
+        return dict(Counter(line["tag"] for line in self.lines()))
 
     def lines(self) -> list[dict[str, str]]:
         """Every tag there is: shard, key, tag, note."""
@@ -98,7 +96,7 @@ class Tags:
                 continue
             try:
                 line = json.loads(text)
-                key, tag, note = str(line["key"]), _checked(str(line["tag"])), str(line.get("note") or "")
+                key, tag, note = str(line["key"]), _check_word(str(line["tag"])), str(line.get("note") or "")
             except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
                 hint = 'A line is {"key": …, "tag": …}.'
                 raise DataError(f"line {number} of {path} is not a tag ({error}).", code="E_TAGS", hint=hint) from error
@@ -108,8 +106,8 @@ class Tags:
                 left += 1
             else:
                 wanted.setdefault(tag, []).append((shard, key, note))
-        for shard, key in self._with_keys(list(loose)):
-            for tag, note in loose[key]:
+        for shard, key in self._table.fetched("SELECT shard, key FROM records") if loose else ():
+            for tag, note in loose.get(key, ()):
                 wanted.setdefault(tag, []).append((shard, key, note))
         if left:
             text = f"W_TAGS_LEFT_OUT {left} tags of {path} are of shards that are not among these, or that several of these may be."
@@ -130,19 +128,10 @@ class Tags:
 
         return place
 
-    def _with_keys(self, keys: list[str]) -> list[tuple[str, str]]:
-        """Shard and key of the records that have one of these keys."""
-        if not keys:
-            return []
-        found = self._table.fetched("SELECT shard, key FROM records")
-        wanted = set(keys)
-        return [(shard, key) for shard, key in found if key in wanted]
-
-    def _chosen(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
+    def _choose(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
         if not isinstance(keys, str):
             return list(keys)
-        table = self._table.arrow(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
-        return list(zip(table.column(0).to_pylist(), table.column(1).to_pylist(), strict=True))
+        return self._table.fetched(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
 
     def _files(self) -> dict[Path, list[URL]]:
         """Where the tags of the shards are, in their order: all in one file beside them, or each shard's in its own."""
@@ -160,16 +149,15 @@ class Tags:
 
     def _change(self, rows: Sequence[tuple[str, str, str | None]], word: str) -> int:
         """Give records a tag, each with its note, or take it away where that is None."""
-        known = {redact(url): _name(url) for url in self._table.urls}
-        changes: dict[str, dict[Tag, str | None]] = {}
+        known = {redact(url): (file, _name(url)) for file, urls in self._files().items() for url in urls}
+        changes: dict[Path, dict[Tag, str | None]] = {}
         for shard, key, note in rows:
-            if (name := known.get(redact(shard))) is None:
+            if redact(shard) not in known:
                 raise UsageError(f"{redact(shard)!r} is not a shard of this table.")
-            changes.setdefault(name, {})[Tag(name, key, word)] = note
-        for file, urls in self._files().items():
-            own = {tag: note for name in dict.fromkeys(map(_name, urls)) for tag, note in changes.get(name, {}).items()}
-            if own:
-                _rewrite(file, own, self._home(file))
+            file, name = known[redact(shard)]
+            changes.setdefault(file, {})[Tag(name, key, word)] = note
+        for file, own in changes.items():
+            _rewrite(file, own, self._home(file))
         self._table.retag()
         return len(rows)
 
@@ -219,7 +207,7 @@ def _relative(name: str, home: Path | None) -> str:
 
 def _rewrite(file: Path, changes: dict[Tag, str | None], home: Path | None) -> None:
     """Change a file of tags, while nobody else does."""
-    with _locked(file) as held:
+    with _lock(file) as held:
         found, others = _read(file, home)
         for tag, note in changes.items():
             found.pop(tag, None)
@@ -246,19 +234,19 @@ def _write(file: Path, lines: list[str], like: IO[bytes] | None = None) -> None:
 
 
 @contextmanager
-def _locked(file: Path) -> Iterator[IO[bytes]]:
+def _lock(file: Path) -> Iterator[IO[bytes]]:
     """The file, made if need be, while no other process changes it; for its owner alone in the data folder."""
     own = file.is_relative_to(configured().data_dir)
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700 if own else 0o777)
-        held = _opened(file, 0o600 if own else 0o666)
+        held = _open_locked(file, 0o600 if own else 0o666)
     except OSError as error:
         raise StoreError(f"tags cannot be kept: {error.strerror}.", code="E_WRITE", shard=os.fspath(file)) from error
     with held:
         yield held
 
 
-def _opened(file: Path, mode: int) -> IO[bytes]:
+def _open_locked(file: Path, mode: int) -> IO[bytes]:
     while True:
         held = open(os.open(file, os.O_RDWR | os.O_CREAT, mode), "r+b")  # noqa: SIM115  (the caller closes it)
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -289,7 +277,7 @@ def _move_over() -> None:
         old.rmdir()
 
 
-def _checked(tag: str) -> str:
+def _check_word(tag: str) -> str:
     if not tag.strip() or len(tag) > MAX_TAG or "," in tag or not tag.isprintable():
         raise UsageError(f"{tag!r} is not a tag.", hint="A tag is a word, without commas.")
     return tag.strip()

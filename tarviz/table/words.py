@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarviz.model.errors import UsageError
-from tarviz.table.rows import checked_count
+from tarviz.table.packages import duckdb
+from tarviz.table.rows import check_count
 from tarviz.table.sql import quoted_text, texts, words
 
 if TYPE_CHECKING:
-    import duckdb
-
     from tarviz.table.rows import ChosenRows
     from tarviz.table.table import Table
 
@@ -44,7 +43,7 @@ def search(table: Table, text: str, count: int | None = 24) -> ChosenRows:
         raise UsageError("there is no word to look for.", hint='Write words, or a phrase in double quotes: table.search("boat at sea").')
     tests = " AND ".join(f"contains({column}, folded({quoted_text(word)}))" for column, word in sought)
     score = " + ".join(f"regexp_matches({column}, {_whole(word)})::INT" for column, word in sought)
-    span = "" if checked_count(count) is None else f" LIMIT {count}"
+    span = "" if check_count(count) is None else f" LIMIT {count}"
     table.give("_words")
     found = table.fetched_arrow(
         f"SELECT shard, n, {score} AS score FROM _words WHERE {tests} ORDER BY score DESC, length(text), shard, n{span}"

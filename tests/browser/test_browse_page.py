@@ -221,14 +221,14 @@ class TestFilter:
         assert [] == page.errors
 
     def test_what_columns_hold_shows_while_they_are_read(self, three, open_page, monkeypatch):
-        gate, real = threading.Event(), shard_columns.made
+        gate, real = threading.Event(), shard_columns.make_columns
 
         def made(url, options, parts, **more):
             if not url.endswith("s-0.tar") and any(part.tier == "value" for part in parts):
                 assert gate.wait(60)
             return real(url, options, parts, **more)
 
-        monkeypatch.setattr(shard_columns, "made", made)
+        monkeypatch.setattr(shard_columns, "make_columns", made)
         try:
             page = open_page(three)
             page.until("document.querySelector('.tvz-facets .tvz-of')?.textContent === 'of the first 20 records read'", 30)

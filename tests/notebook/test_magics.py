@@ -452,7 +452,7 @@ class TestKernel:
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
 )
 def test_an_error_is_told_in_one_line(error: BaseException, expected: str):
-    assert expected == magics.told(error, ["ls", "a.tar"])
+    assert expected == magics.error_line(error, ["ls", "a.tar"])
 
 
 @pytest.mark.parametrize(

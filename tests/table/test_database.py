@@ -24,7 +24,7 @@ SHUT_IN = {
 
 
 def test_it_reaches_nothing_else_and_cannot_be_told_to():
-    base = database.connected([], 64 << 20)
+    base = database.connect([], 64 << 20)
 
     assert {name: base.execute("SELECT current_setting($1)", [name]).fetchall()[0][0] for name in SHUT_IN} == SHUT_IN
     assert [] == base.execute("SELECT key, shard, n, size FROM records").fetchall()

@@ -123,4 +123,4 @@ class TestDuplicates:
 def test_pairs_that_hang_together_in_any_order_are_one_group():
     one, other = np.array([0, 2, 1, 5]), np.array([1, 3, 3, 6])
 
-    assert [[0, 1, 2, 3], [5, 6]] == findings._joined(one, other, 7)
+    assert [[0, 1, 2, 3], [5, 6]] == findings._components(one, other, 7)

@@ -12,7 +12,7 @@ import pytest
 import tarviz
 from tarviz.commands.sql import sql
 from tarviz.model.errors import LimitError, UsageError
-from tarviz.table.interrupts import Interrupts, answered
+from tarviz.table.interrupts import Interrupts, answer
 
 JOIN = "SELECT count(*) FROM records a, records b, records c, records d, records e WHERE a.n < b.n + c.n + d.n + e.n"  # hours
 MANY = [(f"k{at:04}", {"cls": b"%d" % (at % 7), "json": b'{"w": %d}' % at}) for at in range(3000)]
@@ -130,7 +130,7 @@ class TestAnswered:
         here: list[bool] = []
 
         def ask(**more: object) -> None:
-            here.append(threading.current_thread() is answered(threading.current_thread, lambda: None, **more))
+            here.append(threading.current_thread() is answer(threading.current_thread, lambda: None, **more))
 
         ask()
         for more in ({}, {"stop": threading.Event()}, {"timeout": 20}):
@@ -143,12 +143,12 @@ class TestAnswered:
     @pytest.mark.parametrize("timeout", [0, -1, float("nan")])
     def test_a_time_that_is_none_is_refused(self, timeout):
         with pytest.raises(UsageError, match="a query cannot take"):
-            answered(lambda: 1, lambda: None, timeout)
+            answer(lambda: 1, lambda: None, timeout)
 
     def test_what_goes_wrong_is_raised_where_the_answer_is_waited_for(self):
         with pytest.raises(ZeroDivisionError):
-            answered(lambda: 1 // 0, lambda: None)
-        assert 7 == answered(lambda: 7, lambda: None, 20)
+            answer(lambda: 1 // 0, lambda: None)
+        assert 7 == answer(lambda: 7, lambda: None, 20)
 
     @pytest.mark.parametrize(("hears", "times"), [(True, 1), (False, 2)])
     def test_one_that_does_not_hear_is_interrupted_once_more(self, hears, times):
@@ -161,14 +161,14 @@ class TestAnswered:
                 over.set()
 
         with pytest.raises(UsageError) as error:
-            answered(lambda: over.wait(60), interrupt, stop=stop)
+            answer(lambda: over.wait(60), interrupt, stop=stop)
         assert ("E_STOPPED", times) == (error.value.code, len(calls))
 
     def test_a_limit_of_time_is_kept_beside_a_wish_to_stop(self):
         over = threading.Event()
 
         with pytest.raises(LimitError, match=r"longer than 0\.1 s"):
-            answered(lambda: over.wait(60), over.set, 0.1, threading.Event())
+            answer(lambda: over.wait(60), over.set, 0.1, threading.Event())
 
 
 def test_questions_are_for_the_sake_of_the_innermost():

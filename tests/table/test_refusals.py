@@ -15,7 +15,7 @@ from tarviz.cli import main
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.read.stream import ReadReport, blocks
 from tarviz.table.interrupts import stopped
-from tarviz.table.refusals import translated
+from tarviz.table.refusals import translate
 from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
 from tarviz.widgets.browse.controller import Browser
@@ -288,7 +288,7 @@ def test_what_duckdb_says_is_said_in_our_words():
     for query, _, hint in OURS:
         with pytest.raises(duckdb.Error) as error:
             base.execute(query).fetchall()
-        ours = translated(error.value, lambda name: f"Nearest: {'it' if name == 'nope' else name}.")
+        ours = translate(error.value, lambda name: f"Nearest: {'it' if name == 'nope' else name}.")
         found.append((query, ours.message, (ours.hint or "")[: len(hint)] if hint else ours.hint or ""))
 
     assert OURS == found
@@ -299,9 +299,9 @@ def test_memory_time_and_depth_are_limits_and_a_name_that_is_no_column_is_answer
 
     near = {"a.b": "Nearest: a.c."}
 
-    assert isinstance(translated(duckdb.OutOfMemoryException("x")), LimitError)
-    assert "nested too deep" in str(translated(RecursionError()))
-    assert stopped().message == translated(duckdb.InterruptException("x")).message
-    assert "no column a.b. Hint: Nearest: a.c." in str(translated(duckdb.BinderException("x"), near.get, ["tag", "a.b"]))
-    assert "no column" not in str(translated(duckdb.BinderException("x"), near.get, ["objects.label"]))
-    assert "no column" not in str(translated(duckdb.ConversionException("x"), near.get, ["a.b"]))
+    assert isinstance(translate(duckdb.OutOfMemoryException("x")), LimitError)
+    assert "nested too deep" in str(translate(RecursionError()))
+    assert stopped().message == translate(duckdb.InterruptException("x")).message
+    assert "no column a.b. Hint: Nearest: a.c." in str(translate(duckdb.BinderException("x"), near.get, ["tag", "a.b"]))
+    assert "no column" not in str(translate(duckdb.BinderException("x"), near.get, ["objects.label"]))
+    assert "no column" not in str(translate(duckdb.ConversionException("x"), near.get, ["a.b"]))

@@ -7,7 +7,7 @@ import pytest
 
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
-from tarviz.table.rows import ChosenRows, checked_count
+from tarviz.table.rows import ChosenRows, check_count
 
 
 def test_rows_of_one_shard_are_ascending_whatever_the_order_they_were_chosen_in():
@@ -20,10 +20,10 @@ def test_rows_of_one_shard_are_ascending_whatever_the_order_they_were_chosen_in(
 
 def test_a_number_of_records_is_one():
     for count in [None, 0, 1, np.int64(7)]:
-        assert count is checked_count(count)
+        assert count is check_count(count)
 
 
 def test_what_is_none_is_refused():
     for count in [-1, 1.0, "3", np.float32(2), np.int64(-1)]:
         with pytest.raises(UsageError, match="is no number of records"):
-            checked_count(count)
+            check_count(count)

@@ -296,14 +296,18 @@ class TestKept:
     def test_the_next_table_reads_no_shard(self, make, monkeypatch):
         path = make(SIX)
         tarviz.table(path).sql("SELECT json, jpg.width FROM records").fetchall()
-        monkeypatch.setattr("tarviz.table.making.kept_columns.shard_columns.made", lambda *_, **__: pytest.fail("the shard was read again"))
+        monkeypatch.setattr(
+            "tarviz.table.making.kept_columns.shard_columns.make_columns", lambda *_, **__: pytest.fail("the shard was read again")
+        )
 
         assert 3 == len(tarviz.table(path).rows("json.similarity > 0"))
 
     def test_columns_are_kept_of_a_shard_however_it_is_spelled(self, make, monkeypatch):
         path, other = make(SIX), make([("a/0", {"txt": b"other"}), ("filename", {"filename": b"a field of that name"})], "b.tar")
         tarviz.table([path, other]).sql("SELECT json, jpg.width, filename.size FROM records").fetchall()
-        monkeypatch.setattr("tarviz.table.making.kept_columns.shard_columns.made", lambda *_, **__: pytest.fail("the shard was read again"))
+        monkeypatch.setattr(
+            "tarviz.table.making.kept_columns.shard_columns.make_columns", lambda *_, **__: pytest.fail("the shard was read again")
+        )
         monkeypatch.chdir(path.parent)
         query = "SELECT shard, count(*), max(json.similarity), max(jpg.width) FROM records GROUP BY 1 ORDER BY 1"
 

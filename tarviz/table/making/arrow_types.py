@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tarviz.table.packages import pa
 
 
 def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -16,8 +14,6 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     >>> str(merged(pa.int64(), pa.float64())), str(merged(pa.int64(), pa.string()))
     ('double', 'string')
     """
-    import pyarrow as pa
-
     kinds = pa.types
     if one == other or kinds.is_null(other):
         return one
@@ -29,7 +25,5 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 def together(columns: list[pa.Array]) -> pa.Array:
     """Columns of several chunks as one, of the type they all fit into."""
-    import pyarrow as pa
-
     kind = reduce(merged, (each.type for each in columns))
     return pa.concat_arrays([each if each.type == kind else each.cast(kind) for each in columns])

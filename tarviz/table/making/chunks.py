@@ -9,8 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,8 @@ def chunks(url: URL, options: ReadOptions, parts: set[Part], report: ReadReport)
             if index.error is not None:
                 raise DataError(index.error["message"], code=index.error["code"], shard=url, offset=index.error.get("offset"))
             return
-    yield from _along(url, options, report)
+    with closing(adjacent_blocks(url, options, report)) as run:
+        yield from map(chunk_of, run)  # which holds no block while somebody looks at its chunk
 
 
 def _roomy(url: URL) -> bool:
@@ -80,13 +82,6 @@ def _roomy(url: URL) -> bool:
     if not stores.is_local(url):
         return headers_alone(url, stores.of(url).stat(url))
     return (source := spans.plain(url)) is not None and spans.roomy(source)
-
-
-def _along(url: URL, options: ReadOptions, report: ReadReport) -> Iterator[Chunk]:
-    with closing(adjacent_blocks(url, options, report)) as run:
-        for block in run:
-            yield chunk_of(block)
-            del block
 
 
 def chunk_of(block: Block) -> Chunk:
@@ -102,7 +97,7 @@ def chunk_of(block: Block) -> Chunk:
 
 
 def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
-    with closing(_File(url) if stores.is_local(url) else _Ranges(url, index.identity.get("etag"))) as file:
+    with _payloads(url, index.identity.get("etag")) as payloads:
         for low in range(0, len(index), _RECORDS):
             high = min(low + _RECORDS, len(index))
             first, last = int(index.rows[low]), int(index.rows[high])
@@ -112,42 +107,28 @@ def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
                 rows: NDArray[np.int64], most: int | None = None, place: NDArray[np.int64] = place, size: NDArray[np.int64] = size
             ) -> list[Buffer]:
                 length = size[rows] if most is None else np.minimum(size[rows], most)
-                return file.read(place[rows].tolist(), length.tolist())
+                return payloads(place[rows].tolist(), length.tolist())
 
             yield Chunk(low, index.keys(low, high), index.rows[low : high + 1] - first, index.ext[first:last], index.exts, size, read)
 
 
-class _Ranges:
-    """A plain tar far away, of the version that was indexed: each payload by a request of its own."""
+@contextmanager
+def _payloads(url: URL, etag: str | None) -> Iterator[Callable[[list[int], list[int]], list[Buffer]]]:
+    """What reads payloads of a plain tar by their places and sizes; far away each by a request of its own, of the version `etag`."""
+    if not stores.is_local(url):
+        one = partial(stores.of(url).read, url, etag=etag)
+        with ThreadPoolExecutor(_IN_FLIGHT, "tarviz-heads") as pool:
+            yield lambda places, sizes: list(pool.map(one, places, sizes))
+        return
+    fd = os.open(stores.local_path(url), READ)
 
-    def __init__(self, url: URL, etag: str | None) -> None:
-        self._url = url
-        self._store = stores.of(url)
-        self._etag = etag
-        self._pool = ThreadPoolExecutor(_IN_FLIGHT, "tarviz-heads")
-
-    def read(self, places: list[int], sizes: list[int]) -> list[Buffer]:
-        return list(self._pool.map(lambda place, size: self._store.read(self._url, place, size, etag=self._etag), places, sizes))
-
-    def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
-
-
-class _File:
-    """A plain tar of this machine, opened for the first payload."""
-
-    def __init__(self, url: URL) -> None:
-        self._url = url
-        self._fd = -1
-
-    def read(self, places: list[int], sizes: list[int]) -> list[Buffer]:
-        if self._fd < 0:
-            self._fd = os.open(stores.local_path(self._url), READ)
-        found: list[Buffer] = [read_at(self._fd, size, place) for place, size in zip(places, sizes, strict=True)]
+    def read(places: list[int], sizes: list[int]) -> list[Buffer]:
+        found: list[Buffer] = [read_at(fd, size, place) for place, size in zip(places, sizes, strict=True)]
         if any(len(data) < size for data, size in zip(found, sizes, strict=True)):
-            raise ChangedError("the file is shorter than its index says.", shard=self._url, hint="Ask again.")
+            raise ChangedError("the file is shorter than its index says.", shard=url, hint="Ask again.")
         return found
 
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
+    try:
+        yield read
+    finally:
+        os.close(fd)

@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
-from typing import TYPE_CHECKING, Any
+from functools import cache, reduce
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.model.types import Buffer
 from tarviz.ops.values.payloads import gunzip
 from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
-from tarviz.table.making.scratch import scratch
-
-if TYPE_CHECKING:
-    import duckdb
-    import pyarrow as pa
-    from numpy.typing import NDArray
+from tarviz.table.packages import duckdb, pa, pc
 
 MAX_DEPTH = 128  # brackets within brackets
 _MOST = 1 << 30  # bytes of documents that pyarrow reads as one block
@@ -53,10 +50,19 @@ class TypedJson:
     bad: pa.Array
 
 
+@cache
+def _database(_process: int) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1})
+
+
+def scratch() -> duckdb.DuckDBPyConnection:
+    """A connection to the one DuckDB of one thread that this process has to read documents: to start one takes longer than to read a
+    thousand of them. What is registered there goes when it is closed."""
+    return _database(os.getpid()).cursor()
+
+
 def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
     """The payloads of a field as they are typed later: bytes, unpacked; empty where they cannot be."""
-    import pyarrow as pa
-
     if ext.rpartition(".")[2] != "json":
         payloads = [unpacked(ext, payload) for payload in payloads]
     return binary(payloads).cast(pa.large_binary())
@@ -79,44 +85,36 @@ def typed_json(payloads: pa.Array) -> TypedJson:
     A byte order mark is dropped, UTF-16 is read. Bad is what is no JSON, nested deeper than `MAX_DEPTH`, holds a number beyond what a
     double does, or a name twice in an object that is a struct.
     """
-    import duckdb
-
     with scratch() as base:
         texts = _documents(base, payloads)
         if (quick := _quickly(texts)) is not None:
             return TypedJson(quick[0], quick[1], texts, _bad(payloads, texts))
-        structure, doubtful = _found(base, texts, doubtful_alone=True)
+        structure, doubtful = _structure_of(base, texts, doubtful_alone=True)
         with suppress(duckdb.Error):  # a name given twice, as a rule
             column = read_as(base, texts, structure)
-            structure = _emptied(column, structure, typed(structure))
+            structure = _with_empty(column, structure, typed(structure))
             if not doubtful and not has(structure, "JSON"):  # where nothing is typed, DuckDB does not mind names given twice
                 return TypedJson(column, structure, texts, _bad(payloads, texts))
-        structure, bad = _found(base, texts, doubtful_alone=False)
+        structure, bad = _structure_of(base, texts, doubtful_alone=False)
         if bad:
             texts = _without(texts, bad)
-            structure, _ = _found(base, texts, doubtful_alone=True)
+            structure, _ = _structure_of(base, texts, doubtful_alone=True)
         column = read_as(base, texts, structure)
-    return TypedJson(column, _emptied(column, structure, typed(structure)), texts, _bad(payloads, texts))
+    return TypedJson(column, _with_empty(column, structure, typed(structure)), texts, _bad(payloads, texts))
 
 
 def _bad(payloads: pa.Array, texts: pa.Array) -> pa.Array:
     """Whether a payload gave no document; null where there is none."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return pc.if_else(payloads.is_valid(), texts.is_null(), pa.scalar(None, pa.bool_()))
 
 
 def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
     """The payloads that are JSON, as texts, null for the others."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     try:
         texts = payloads.cast(pa.large_string())
     except pa.ArrowInvalid:
         texts = pa.array([_text(each) for each in payloads.to_pylist()], pa.large_string())
-    texts = _without(texts, [at for at in _bracketed(texts) if _depth(texts[at].as_py() or "") > MAX_DEPTH])
+    texts = _without(texts, [at for at in _perhaps_deep(texts) if _depth(texts[at].as_py() or "") > MAX_DEPTH])
     valid = _valid(base, texts)
     wrong = np.flatnonzero(~valid & np.asarray(payloads.is_valid())).tolist()
     others = {at: text for at in wrong if (text := _other_encoding(payloads[at].as_py())) is not None and _depth(text) <= MAX_DEPTH}
@@ -127,18 +125,12 @@ def _documents(base: duckdb.DuckDBPyConnection, payloads: pa.Array) -> pa.Array:
 
 
 def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_]:
-    import pyarrow as pa
-
-    base.register("given", pa.table({"x": texts}))
-    found = base.sql("SELECT coalesce(json_valid(x), false) FROM given").to_arrow_table().column(0)
+    found = base.from_arrow(pa.table({"x": texts})).project("coalesce(json_valid(x), false)").to_arrow_table().column(0)
     return np.asarray(found.to_numpy(), bool)
 
 
 def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structure) -> pa.Array:
     """Documents read by DuckDB as a column of a structure. `duckdb.Error` where one does not fit."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = typed(structure)
     with tempfile.NamedTemporaryFile(prefix="tarviz-", suffix=".json") as file:  # DuckDB minds names given twice in files alone
         file.writelines(_lines(texts, b"[", b"]"))
@@ -156,9 +148,6 @@ def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structu
 
 def _lines(texts: pa.Array, before: bytes = b'{"j":', behind: bytes = b"}") -> Iterator[bytes]:
     """Documents as lines, each in a list or an object, so that any value can stand there. Line ends inside documents are white space."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     for first in range(0, len(texts), _ROWS):
         part = texts.slice(first, _ROWS).fill_null("null").cast(pa.string())
         whole = pa.ListArray.from_arrays(pa.array([0, len(part)], pa.int32()), part)
@@ -170,9 +159,6 @@ def _lines(texts: pa.Array, before: bytes = b'{"j":', behind: bytes = b"}") -> I
 
 def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
     """The column and the structure of documents that pyarrow reads as DuckDB does; None where it might not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     parts = [texts.slice(first, _ROWS) for first in range(0, len(texts), _ROWS)]
     read: list[pa.ChunkedArray] = []
     structure: Structure = "NULL"
@@ -194,7 +180,6 @@ def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
 
 def _by_pyarrow(texts: pa.Array, structure: Structure | None = None) -> pa.ChunkedArray:
     """Documents read by pyarrow, as a column of a structure or of the one that they have."""
-    import pyarrow as pa
     import pyarrow.json as reader
 
     data = b"".join(_lines(texts))
@@ -203,11 +188,8 @@ def _by_pyarrow(texts: pa.Array, structure: Structure | None = None) -> pa.Chunk
     return reader.read_json(pa.BufferReader(data), options, reader.ParseOptions(explicit_schema=schema)).column(0)
 
 
-def _found(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
+def _structure_of(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: bool) -> tuple[Structure, list[int]]:
     """The structure of documents, and those that are bad among the doubtful ones, or among all."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     bad: list[int] = []
     integers: list[Structure] = []
     changed: dict[int, str] = {}
@@ -220,7 +202,7 @@ def _found(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_alone: 
             bad.append(at)
         elif seen.large:
             integers.append(_integers(value))
-            changed[at] = json.dumps(_small(value))
+            changed[at] = json.dumps(json.loads(text, parse_int=_small))
     if bad or changed:
         small = np.isin(np.arange(len(texts)), list(changed))
         texts = pc.replace_with_mask(_without(texts, bad), pa.array(small), pa.array(changed.values(), texts.type))
@@ -240,9 +222,6 @@ def _own(structure: Any) -> Structure:
 
 def _reads_alone(base: duckdb.DuckDBPyConnection, text: str) -> bool:
     """Whether DuckDB takes a document that has a name twice: it does where the object is not typed."""
-    import duckdb
-    import pyarrow as pa
-
     ((structure,),) = base.execute("SELECT json_structure(?::JSON)", [text]).fetchall()
     try:
         read_as(base, pa.array([text], pa.large_string()), _own(json.loads(structure)))
@@ -284,39 +263,31 @@ def _integers(value: Any) -> Structure:
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else "NULL"
 
 
-def _small(value: Any) -> Any:
-    """The document with 0 for integers that are no BIGINT: DuckDB's structure calls them fractions."""
-    if isinstance(value, dict):
-        return {name: _small(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_small(each) for each in value]
-    return 0 if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else value
+def _small(digits: str) -> int:
+    """An integer, 0 for one that is no BIGINT: DuckDB's structure calls it a fraction."""
+    value = int(digits[:400])
+    return value if integer(value) == "BIGINT" else 0
 
 
-def _emptied(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
+def _with_empty(column: pa.Array, structure: Structure, kind: Structure) -> Structure:
     """The structure with EMPTY where DuckDB says JSON of nothing but `{}`, seen in the column that was read."""
-    import pyarrow.compute as pc
-
     if structure == "JSON":
         values = column.storage
         return "EMPTY" if pc.all(pc.equal(values, "{}"), min_count=0).as_py() else structure
     if isinstance(structure, dict) and isinstance(kind, dict):
-        return {name: _emptied(column.field(name), each, kind[name]) for name, each in structure.items()}
+        return {name: _with_empty(column.field(name), each, kind[name]) for name, each in structure.items()}
     if isinstance(structure, list) and isinstance(kind, list):
-        return [_emptied(column.flatten(), structure[0], kind[0])]
+        return [_with_empty(column.flatten(), structure[0], kind[0])]
     return structure
 
 
 def _without(texts: pa.Array, rows: list[int]) -> pa.Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     keep = np.ones(len(texts), bool)
     keep[rows] = False
     return pc.if_else(pa.array(keep), texts, pa.scalar(None, texts.type)) if rows else texts
 
 
-def _bracketed(texts: pa.Array) -> list[int]:
+def _perhaps_deep(texts: pa.Array) -> list[int]:
     """The documents of so many brackets that they may be nested too deep."""
     found: list[int] = []
     for first in range(0, len(texts), _ROWS):
@@ -352,8 +323,6 @@ def _other_encoding(payload: Buffer) -> str | None:
 
 def binary(payloads: list[Buffer]) -> pa.Array:
     """The payloads as a column of bytes."""
-    import pyarrow as pa
-
     ends = np.zeros(len(payloads) + 1, np.int64)
     np.cumsum(np.fromiter(map(len, payloads), np.int64, len(payloads)), out=ends[1:])
     data = pa.py_buffer(b"".join(payloads))

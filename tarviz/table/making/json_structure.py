@@ -8,12 +8,10 @@ into the one that DuckDB finds over all of them. So are integers that no double 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
+from tarviz.table.packages import pa, pc
 from tarviz.table.sql import quoted_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Kind: TypeAlias = Literal["NULL", "EMPTY", "BOOLEAN", "BIGINT", "LARGE", "HUGEINT", "DIGITS", "DOUBLE", "INEXACT", "VARCHAR", "JSON"]
 Structure: TypeAlias = Any  # Kind | list[Structure] | dict[str, Structure]; JSON-ready
@@ -121,8 +119,6 @@ def sql_type(structure: Structure) -> str:
 def arrow_type(structure: Structure, *, null: pa.DataType | None = None) -> pa.DataType:
     """The Arrow type of a column of this structure, as which Parquet keeps it: HUGEINT is a decimal of 38 digits, a path without a
     value JSON (or `null`)."""
-    import pyarrow as pa
-
     if isinstance(structure, dict):
         return pa.struct([pa.field(name, arrow_type(each, null=null)) for name, each in structure.items()])
     if isinstance(structure, list):
@@ -135,9 +131,6 @@ def arrow_type(structure: Structure, *, null: pa.DataType | None = None) -> pa.D
 
 def of_arrow(column: pa.Array) -> Structure:
     """The structure of JSON that pyarrow reads as this column; of fractions as large as integers that may be there, INEXACT."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind, kinds = column.type, pa.types
     if kinds.is_struct(kind):
         return {each.name: of_arrow(column.field(each.name)) for each in kind} or "EMPTY"

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -30,9 +30,7 @@ from tarviz.stores import Stat, cache_files
 from tarviz.table.columns import NAMES, Part, text_of
 from tarviz.table.making import shard_columns
 from tarviz.table.making.json_structure import Structure
-
-if TYPE_CHECKING:
-    import pyarrow as pa
+from tarviz.table.packages import pa, parquet
 
 _LOG = logging.getLogger(__name__)
 _META = b"tarviz"
@@ -64,14 +62,10 @@ class KeptColumns:
 
     def columns(self) -> pa.Schema:
         """Names and types of the columns made so far."""
-        import pyarrow.parquet as parquet
-
         return parquet.read_schema(self.file) if self.memory is None else self.memory.schema
 
     def table(self) -> pa.Table:
         """The columns made so far."""
-        import pyarrow.parquet as parquet
-
         if self.memory is not None:
             return self.memory
         found = parquet.read_table(self.file)
@@ -107,7 +101,7 @@ class KeptColumns:
         if self.url == "-" and self.parts:
             hint = "Save it in a file and ask that: cat > data.tar."
             raise UsageError("standard input can be read once, and this question needs it again.", shard=self.url, hint=hint)
-        made = shard_columns.made(
+        made = shard_columns.make_columns(
             self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grown(wanted, part())))
         )
         return self.take(wanted, made)
@@ -120,12 +114,10 @@ class KeptColumns:
         """Keep the columns of `wanted`, which were made here or by a worker elsewhere; as `add` does."""
         if version(self.url) != self.identity or (self.parts and made.records != self.records):
             raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
-        return self._grown(wanted, made)._kept_by(self)
+        return self._grown(wanted, made)._keep_for(self)
 
     def _grown(self, wanted: set[Part], made: shard_columns.MadeColumns) -> KeptColumns:
         """This, with columns more; of the beginning of the shard where no more was read."""
-        import pyarrow as pa
-
         columns: dict[str, Any] = dict(made.columns)
         if NAMES in wanted:
             columns["shard"] = _shard_column(self.url, made.records)
@@ -145,11 +137,8 @@ class KeptColumns:
             called=redact(self.url),
         )
 
-    def _kept_by(self, old: KeptColumns) -> Callable[[], None]:
+    def _keep_for(self, old: KeptColumns) -> Callable[[], None]:
         """Write the columns beside those of `old`; what is returned puts them in their place."""
-        import pyarrow as pa
-        import pyarrow.parquet as parquet
-
         assert self.memory is not None
         head = asdict(replace(self, memory=None)) | {"version": _VERSION, "url": redact(self.url), "parts": sorted(self.parts)}
         head = {name: value for name, value in head.items() if name not in ("stem", "file", "memory", "sound", "called")}
@@ -181,17 +170,15 @@ class KeptColumns:
 
 
 def _shard_column(url: URL, records: int) -> pa.DictionaryArray:
-    import pyarrow as pa
-
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(records, np.int32)), pa.array([redact(url)]))
 
 
-def kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
+def find_kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
     """What is kept of the present versions of shards; nothing is read but a few bytes. A file that is damaged there counts as absent."""
     there, every = _there(), list(urls)
     asked = dict.fromkeys(url for url in every if url != "-")
     told = dict(zip(asked, stats(list(asked)), strict=True))
-    return [_kept(url, options, there, version_of(told.get(url, Stat(url, ranges=False)))) for url in every]
+    return [_look_up(url, options, there, version_of(told.get(url, Stat(url, ranges=False)))) for url in every]
 
 
 def _there() -> dict[str, Path]:
@@ -207,10 +194,7 @@ def _there() -> dict[str, Path]:
     return {stem: path for stem, (_, path) in latest.items()}
 
 
-def _kept(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str, Any]) -> KeptColumns:
-    import pyarrow as pa
-    import pyarrow.parquet as parquet
-
+def _look_up(url: URL, options: ReadOptions, there: dict[str, Path], now: dict[str, Any]) -> KeptColumns:
     if now["size"] is None or not (now["etag"] or now["mtime"]):
         return KeptColumns(url, now)
     nothing = KeptColumns(url, now, name(url, now, options))

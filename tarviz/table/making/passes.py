@@ -19,9 +19,8 @@ from tarviz.read.several import AT_ONCE
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.interrupts import LOOK, stopped
-from tarviz.table.making.kept_columns import KeptColumns
-from tarviz.table.making.kept_columns import kept as kept_of
-from tarviz.table.making.shard_columns import MadeColumns, made
+from tarviz.table.making.kept_columns import KeptColumns, find_kept
+from tarviz.table.making.shard_columns import MadeColumns, make_columns
 
 MOST_PROVEN = 2 << 30  # bytes of kept columns that are compared with their checksums before the first question: half a second
 
@@ -67,7 +66,7 @@ class ColumnJob:
     options: ReadOptions
 
     def __call__(self, task: ColumnTask, file: IO[bytes] | None, tick: engines.Tick) -> MadeColumns:
-        return made(task.url, self.options, set(task.parts))
+        return make_columns(task.url, self.options, set(task.parts))
 
 
 class ColumnPasses:
@@ -202,7 +201,7 @@ class ColumnPasses:
 
     def renew(self) -> None:
         """Take shards that were replaced, and files of columns that are gone, as they are now: whoever asks again is answered."""
-        fresh = kept_of([shard.url for shard in self.kept], self._options)
+        fresh = find_kept([shard.url for shard in self.kept], self._options)
         with self.lock:
             self.kept[:] = [
                 old if old.identity == new.identity and (old.memory is not None or (old.file is not None and old.file.exists())) else new

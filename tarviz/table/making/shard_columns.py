@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tarviz.looks.tones import shade
 from tarviz.model.errors import DataError
@@ -25,10 +26,9 @@ from tarviz.table.making.arrow_types import together
 from tarviz.table.making.chunks import Chunk, chunks
 from tarviz.table.making.json_columns import binary, payload_column, typed_json, unpacked
 from tarviz.table.making.json_structure import Structure
+from tarviz.table.packages import pa, pc
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from numpy.typing import NDArray
     from PIL import Image
 
 GROWS = 1.0  # seconds after which a shard's first columns are shown
@@ -52,7 +52,7 @@ def _nothing(*_: object) -> None:
     """Nobody looks."""
 
 
-def made(
+def make_columns(
     url: URL,
     options: ReadOptions,
     parts: set[Part],
@@ -79,19 +79,19 @@ def made(
             look()
             if grown is not _nothing and time.monotonic() - begin >= after:
                 after *= 2
-                grown(partial(_made, {name: [*parts] for name, parts in pieces.items()}, records, [*exts]))
+                grown(partial(_assemble, {name: [*parts] for name, parts in pieces.items()}, records, [*exts]))
     except DataError as found:
         error = found.at(shard=url).to_dict()
-    return replace(_made(pieces, records, exts), error=error, counts=report.counts())
+    return replace(_assemble(pieces, records, exts), error=error, counts=report.counts())
 
 
 def columns_of(chunk: Chunk, parts: set[Part]) -> MadeColumns:
     """The columns of `parts` for some records alone."""
     pieces = {name: [(0, column)] for name, column in _columns(chunk, parts, _nothing)}
-    return _made(pieces, len(chunk), list(chunk.exts))
+    return _assemble(pieces, len(chunk), list(chunk.exts))
 
 
-def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
+def _assemble(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: list[str]) -> MadeColumns:
     """What was read of a shard, each column in one piece, JSON typed."""
     columns = {name: _whole(parts, records) for name, parts in pieces.items()}
     structures, bad = {}, {}
@@ -105,8 +105,6 @@ def _made(pieces: dict[str, list[tuple[int, pa.Array]]], records: int, exts: lis
 
 def _whole(pieces: list[tuple[int, pa.Array]], records: int) -> pa.Array:
     """A column out of its pieces; nulls where a chunk had none of it."""
-    import pyarrow as pa
-
     parts, at = [], 0
     for first, column in pieces:
         if first > at:
@@ -125,24 +123,25 @@ def _columns(chunk: Chunk, parts: set[Part], look: Callable[[], None]) -> Iterat
         rows, owners = chunk.members(part.ext)
         if not len(rows):
             continue
-        if part.tier == "value":
-            found = _values(part.ext, chunk.read(rows, None))
-        elif part.tier == "head":
+        if part.tier == "head":
             found = _heads(part.ext, chunk, rows, look)
-        elif part.tier == "quality":
-            found = _quality(part.ext, chunk.read(rows, None), look)
-        elif part.tier == "vector":
-            found = _vectors(part.ext, chunk.read(rows, None), look)
+        elif part.tier == "value":
+            found = _values(part.ext, chunk.read(rows, None))
         else:
-            found = _contents(part.ext, chunk.read(rows, None), look)
+            whole = {"content": _contents, "quality": _quality, "vector": _vectors}[part.tier]
+            found = whole(part.ext, _each(chunk.read(rows, None), look))
         for name, column in found:
             yield name, _spread(column, owners, len(chunk))
 
 
+def _each(payloads: list[Buffer], look: Callable[[], None]) -> Iterator[Buffer]:
+    for payload in payloads:
+        look()
+        yield payload
+
+
 def _spread(column: pa.Array, owners: NDArray[np.int64], count: int) -> pa.Array:
     """A column of some records as one of all of them, null for the others."""
-    import pyarrow as pa
-
     if len(column) == count:
         return column
     place = np.full(count, -1, np.int64)
@@ -151,8 +150,6 @@ def _spread(column: pa.Array, owners: NDArray[np.int64], count: int) -> pa.Array
 
 
 def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-
     try:
         yield "key", pa.array(chunk.keys, pa.binary()).cast(pa.string())
     except pa.ArrowInvalid:
@@ -165,9 +162,6 @@ def _names(chunk: Chunk) -> Iterator[tuple[str, pa.Array]]:
 
 
 def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if kind(ext) == "json":
         yield ext, payload_column(ext, payloads)
         return
@@ -176,20 +170,17 @@ def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     try:
         texts = binary(payloads).cast(pa.string())
     except pa.ArrowInvalid:
-        texts = pa.array([_decoded(bytes(payload)) for payload in payloads], pa.string())
+        texts = pa.array([_decode(bytes(payload)) for payload in payloads], pa.string())
     texts = pc.utf8_ltrim(texts, "\ufeff")  # a byte order mark
     yield ext, _numbers(texts) if kind(ext) == "number" else texts
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
 
 
 def _numbers(texts: pa.Array) -> pa.Array:
     """Whole numbers, else numbers, else the texts themselves."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     trimmed = pc.utf8_trim_whitespace(texts)
     trimmed = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
     for wanted in (pa.int64(), pa.float64()):
@@ -199,79 +190,68 @@ def _numbers(texts: pa.Array) -> pa.Array:
 
 
 def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
-
     what = kind(ext)
     read = headers.READERS[what]
     sizes = chunk.size[rows].tolist()
     found = []
     for at, (data, size) in enumerate(zip(chunk.read(rows, headers.FIRST), sizes, strict=True)):
         look()
-        seen = read(bytes(data), size)
-        most = headers.FIRST
+        seen, most = read(bytes(data), size), headers.FIRST
         while isinstance(seen, int):
-            wanted = max(seen, 2 * most)
-            if most >= size or (what == "picture" and wanted > headers.LIMIT):
+            before, most = most, max(seen, 2 * most)
+            if before >= size or (what == "picture" and most > headers.LIMIT):
                 seen = None
             else:
-                most = wanted
                 (data,) = chunk.read(rows[at : at + 1], most)
                 seen = read(bytes(data), size)
         found.append(seen)
-    names: dict[str, tuple[Any, ...]] = {
-        "picture": (("width", pa.int32()), ("height", pa.int32()), ("mode", pa.string())),
-        "sound": (("duration", pa.float64()), ("rate", pa.float64())),
-        "array": (("dtype", pa.string()), ("shape", pa.list_(pa.int64()))),
+    types: dict[str, dict[str, pa.DataType]] = {
+        "picture": {"width": pa.int32(), "height": pa.int32(), "mode": pa.string()},
+        "sound": {"duration": pa.float64(), "rate": pa.float64()},
+        "array": {"dtype": pa.string(), "shape": pa.list_(pa.int64())},
     }
-    for place, (name, arrow) in enumerate(names[what]):
-        yield f"{ext}.{name}", pa.array([None if each is None else each[place] for each in found], arrow)
+    return _side_by_side(ext, found, types[what])
 
 
-def _contents(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
+def _side_by_side(ext: str, found: list[Any], types: dict[str, pa.DataType]) -> Iterator[tuple[str, pa.Array]]:
+    """A column for each thing that was found of a payload; None where nothing was."""
+    for at, (name, wanted) in enumerate(types.items()):
+        yield f"{ext}.{name}", pa.array([None if each is None else each[at] for each in found], wanted)
 
+
+def _contents(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Array]]:
     sums, seen = [], []
     for payload in payloads:
-        look()
         sums.append(hashlib.blake2b(payload, digest_size=16).hexdigest())
-        seen.append(_seen(payload) if kind(ext) == "picture" else None)
+        seen.append(_fingerprint(payload) if kind(ext) == "picture" else None)
     yield f"{ext}.checksum", pa.array(sums, pa.string())
     if kind(ext) == "picture":
         yield f"{ext}.decodable", pa.array([each is not None for each in seen])
-        yield f"{ext}.mean", pa.array([None if each is None else each[0] for each in seen], pa.float64())
-        yield f"{ext}.phash", pa.array([None if each is None else each[1] for each in seen], pa.uint64())
+        yield from _side_by_side(ext, seen, {"mean": pa.float64(), "phash": pa.uint64()})
         yield small_of(ext), pa.array([None if each is None else each[2] for each in seen], pa.binary())
 
 
-def _quality(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    """Of texts how many characters they have; of pictures their mean grey, 0…255, and the variance of its Laplacian, which is small where
-    nothing is sharp (Pech-Pacheco 2000)."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+def _quality(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Array]]:
+    """Of texts how many characters they have, of pictures how bright and how sharp they are."""
     if kind(ext) == "text":
-        ((_, found),) = _values(ext, payloads)
+        ((_, found),) = _values(ext, list(payloads))
         yield f"{ext}.length", pc.utf8_length(found).cast(pa.int64())
-        return
-    seen: list[tuple[float, float] | None] = []
-    for payload in payloads:
-        look()
-        picture = _grey(payload)
-        grey = None if picture is None else np.asarray(picture, np.float32)
-        edges = None if grey is None else grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:] - 4 * grey[1:-1, 1:-1]
-        seen.append(None if grey is None or edges is None else (float(grey.mean()), float(edges.var()) if edges.size else 0.0))
-    for at, name in enumerate(("brightness", "sharpness")):
-        yield f"{ext}.{name}", pa.array([None if each is None else each[at] for each in seen], pa.float64())
+    else:
+        yield from _side_by_side(ext, [*map(_light, payloads)], {"brightness": pa.float64(), "sharpness": pa.float64()})
 
 
-def _vectors(ext: str, payloads: list[Buffer], look: Callable[[], None]) -> Iterator[tuple[str, pa.Array]]:
-    import pyarrow as pa
+def _light(payload: Buffer) -> tuple[float, float] | None:
+    """The mean grey of a picture, 0…255, and the variance of its Laplacian, which is small where nothing is sharp (Pech-Pacheco 2000);
+    None where it cannot be decoded."""
+    if (picture := _grey(payload)) is None:
+        return None
+    grey = np.asarray(picture, np.float32)
+    edges = grey[:-2, 1:-1] + grey[2:, 1:-1] + grey[1:-1, :-2] + grey[1:-1, 2:] - 4 * grey[1:-1, 1:-1]
+    return float(grey.mean()), float(edges.var()) if edges.size else 0.0
 
-    found = []
-    for payload in payloads:
-        look()
-        found.append(_vector(ext, bytes(payload)))
-    yield f"{ext}.vector", pa.array(found, pa.list_(pa.float32()))
+
+def _vectors(ext: str, payloads: Iterable[Buffer]) -> Iterator[tuple[str, pa.Array]]:
+    yield f"{ext}.vector", pa.array([_vector(ext, bytes(payload)) for payload in payloads], pa.list_(pa.float32()))
 
 
 def _vector(ext: str, payload: bytes) -> NDArray[np.float32] | None:
@@ -300,7 +280,7 @@ def _grey(payload: Buffer) -> Image.Image | None:
         return None
 
 
-def _seen(payload: Buffer) -> tuple[float, int, bytes] | None:
+def _fingerprint(payload: Buffer) -> tuple[float, int, bytes] | None:
     """Mean grey (0…255), difference hash and small grey pixels of the cuts of a picture; None where it cannot be decoded.
 
     The hash compares neighbours of the picture shrunk to 9 × 8 grey pixels: equal pictures of other size or quality differ in few bits.

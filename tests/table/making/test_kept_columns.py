@@ -35,10 +35,10 @@ PARTS = {NAMES, Part("value", "cls"), Part("value", "json")}
 
 def test_what_is_known_of_a_shard_comes_back_from_its_file(make):
     path = URL(str(make(CONTENT)))
-    (before,) = kept_columns.kept([path], ReadOptions())
+    (before,) = kept_columns.find_kept([path], ReadOptions())
     assert (set(), None, 0) == (before.parts, before.file, before.records)
     before.add(PARTS, ReadOptions(), look=lambda: None, grown=lambda _: None)()
-    (after,) = kept_columns.kept([path], ReadOptions())
+    (after,) = kept_columns.find_kept([path], ReadOptions())
 
     assert ["url", "identity", "stem", "file", "records", "parts", "exts", "structures", "bad", "error", "counts", "called"] == [
         name for name in before.__slots__ if name not in ("memory", "sound")
@@ -69,12 +69,12 @@ def test_objects_of_a_shard_that_was_spelled_otherwise_are_of_its_name_now(make,
     monkeypatch.chdir(path.parent)
 
     assert [(path.name, "a")] == tarviz.table(path.name).sql("SELECT shard, key FROM objects").fetchall()
-    (kept,) = kept_columns.kept([URL(path.name)], ReadOptions(strict=False))
+    (kept,) = kept_columns.find_kept([URL(path.name)], ReadOptions(strict=False))
     assert [path.name] * 2 == kept.table().column("shard").to_pylist()
 
 
 def test_what_has_no_version_is_kept_in_memory_alone(make):
-    (kept,) = kept_columns.kept([URL("-")], ReadOptions())
+    (kept,) = kept_columns.find_kept([URL("-")], ReadOptions())
 
     assert ("", None) == (kept.stem, kept.file)
 
@@ -82,20 +82,20 @@ def test_what_has_no_version_is_kept_in_memory_alone(make):
 @pytest.mark.parametrize("change", [{}, {"version": 0}, {"records": 9}, {"identity": {}}, {"parts": 5}])
 def test_a_file_that_says_something_else_counts_as_absent(make, change):
     path = URL(str(make(CONTENT)))
-    (before,) = kept_columns.kept([path], ReadOptions())
+    (before,) = kept_columns.find_kept([path], ReadOptions())
     before.add(PARTS, ReadOptions(), look=lambda: None, grown=lambda _: None)()
     table = parquet.read_table(before.file)
     head = json.loads(table.schema.metadata[b"tarviz"]) | change
     parquet.write_table(table.replace_schema_metadata({b"tarviz": json.dumps(head).encode()}), before.file)
-    (after,) = kept_columns.kept([path], ReadOptions())
+    (after,) = kept_columns.find_kept([path], ReadOptions())
 
     assert ((None, set(), 0) if change else (before.file, PARTS, 2)) == (after.file, after.parts, after.records)
 
 
 def test_on_a_full_disk_columns_stay_in_memory(make):
     path = URL(str(make([(f"{'k' * 60}{at:03}", {"cls": b"1"}) for at in range(200)])))
-    (kept,) = kept_columns.kept([path], ReadOptions())
-    made = shard_columns.made(path, ReadOptions(), {NAMES})
+    (kept,) = kept_columns.find_kept([path], ReadOptions())
+    made = shard_columns.make_columns(path, ReadOptions(), {NAMES})
     with full_disk(4096):
         kept.take({NAMES}, made)()
 

@@ -18,7 +18,7 @@ from tarviz.model.errors import ChangedError, DataError, TarvizError, UsageError
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
 from tarviz.table.making import passes, shard_columns
-from tarviz.table.making.shard_columns import made
+from tarviz.table.making.shard_columns import make_columns
 from tests.conftest import sampled
 
 CONTENT = Part("content", "png")
@@ -38,7 +38,7 @@ def decoding(monkeypatch):
     """Calls the function put into it with the number of each picture that is decoded."""
     told = []
     count = iter(range(10_000))
-    real = shard_columns._seen
+    real = shard_columns._fingerprint
 
     def seen(payload):
         number = next(count)
@@ -46,7 +46,7 @@ def decoding(monkeypatch):
             tell(number)
         return real(payload)
 
-    monkeypatch.setattr(shard_columns, "_seen", seen)
+    monkeypatch.setattr(shard_columns, "_fingerprint", seen)
     return told
 
 
@@ -266,10 +266,10 @@ class TestKept:
 def test_columns_that_count_other_records_than_those_there_are_refused(make):
     """Made by a worker elsewhere, of a shard that was replaced by one with the same stamp."""
     table = tarviz.table(make(SHARD))
-    table.make([Part("size", "cls")])
+    table.make([NAMES])
     (kept,) = table.passes.kept
     wanted = {Part("value", "cls")}
-    made = shard_columns.made(kept.url, ReadOptions(), wanted)
+    made = shard_columns.make_columns(kept.url, ReadOptions(), wanted)
 
     with pytest.raises(ChangedError, match="replaced"):
         kept.take(wanted, replace(made, records=made.records - 1))
@@ -328,7 +328,7 @@ class TestElsewhere:
         shard = table.passes.kept[0]
 
         with pytest.raises(ChangedError, match="while its columns were made"):
-            shard.take({NAMES}, made(shard.url, table.options, {NAMES}))
+            shard.take({NAMES}, make_columns(shard.url, table.options, {NAMES}))
 
     def test_an_address_needs_an_engine_and_memory_stays_here(self, shards):
         with pytest.raises(UsageError, match="belongs to an engine"):

@@ -15,7 +15,7 @@ import tarviz
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import MAX_FIELDS, NAMES, Part
 from tarviz.table.making import shard_columns
-from tarviz.table.making.shard_columns import made
+from tarviz.table.making.shard_columns import make_columns
 
 
 def png(values: object) -> bytes:
@@ -31,7 +31,7 @@ def npy(value: object) -> bytes:
 
 
 def columns(path, *parts: Part, **options: object) -> dict[str, list[object]]:
-    found = made(str(path), ReadOptions(**options), set(parts))
+    found = make_columns(str(path), ReadOptions(**options), set(parts))
     return {name: column.to_pylist() for name, column in found.columns.items()}
 
 
@@ -107,7 +107,7 @@ def test_records_of_several_blocks_are_one_column_with_holes(make):
 
 
 def test_of_very_many_fields_the_first_have_columns_and_one_more_is_known(make):
-    found = made(str(make([("a", {f"f{at}": b"x" for at in range(MAX_FIELDS + 9)})])), ReadOptions(), {NAMES})
+    found = make_columns(str(make([("a", {f"f{at}": b"x" for at in range(MAX_FIELDS + 9)})])), ReadOptions(), {NAMES})
 
     assert MAX_FIELDS + 4 - 1 == len(found.columns)
     assert MAX_FIELDS + 1 == len(found.exts)
@@ -117,7 +117,7 @@ def test_the_beginning_of_a_shard_is_shown_the_later_the_rarer(make, monkeypatch
     path = make([(f"k{at}", {"bin": bytes(5000)}) for at in range(20)])
     clock, grown = itertools.count(), []
     monkeypatch.setattr(shard_columns, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
-    whole = made(str(path), ReadOptions(block_size=4096), {NAMES, Part("content", "bin")}, grown=grown.append)
+    whole = make_columns(str(path), ReadOptions(block_size=4096), {NAMES, Part("content", "bin")}, grown=grown.append)
     begun = [part() for part in grown]
 
     assert 20 == whole.records
@@ -129,7 +129,7 @@ def test_the_beginning_of_a_shard_is_shown_the_later_the_rarer(make, monkeypatch
 def test_a_damaged_shard_has_what_stands_before_the_damage(make):
     path = make([(f"k{at}", {"cls": b"%d" % at}) for at in range(4)])
     path.write_bytes(path.read_bytes()[:2300])
-    found = made(str(path), ReadOptions(strict=False), {NAMES, Part("value", "cls")})
+    found = make_columns(str(path), ReadOptions(strict=False), {NAMES, Part("value", "cls")})
 
     assert found.error is not None
     assert "E_TRUNCATED" == found.error["code"]

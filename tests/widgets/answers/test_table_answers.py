@@ -152,14 +152,14 @@ class TestGrowing:
     @pytest.fixture
     def gate(self, monkeypatch):
         """Set to let the shards behind the first one be read."""
-        found, real = threading.Event(), shard_columns.made
+        found, real = threading.Event(), shard_columns.make_columns
 
         def made(url, options, parts, **more):
             if not url.endswith("s-0.tar") and any(part.tier == "value" for part in parts):
                 assert found.wait(60)
             return real(url, options, parts, **more)
 
-        monkeypatch.setattr(shard_columns, "made", made)
+        monkeypatch.setattr(shard_columns, "make_columns", made)
         yield found
         found.set()
 
