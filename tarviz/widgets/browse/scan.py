@@ -203,14 +203,9 @@ def _take(shard: ShardRows, index: ShardIndex) -> None:
     shard.cached = True
     shard.add(Segment(0, index))
     shard.pending = index.pending
-    shard.faults = [_fault(one) for one in [*index.warnings[:_FAULTS], *([index.error] if index.error else [])]]
+    shard.faults = [Fault.of(one, shard.url) for one in [*index.warnings[:_FAULTS], *filter(None, [index.error])]]
     shard.scanned = (shard.stat.size or 0) if shard.stat else 0
     shard.state = "damaged" if index.error else "done"
-
-
-def _fault(found: dict[str, object]) -> Fault:
-    names = ("code", "message", "shard", "key", "member", "offset")
-    return Fault(**{"code": "E_CORRUPT", "message": "", **{name: found[name] for name in names if name in found}})  # type: ignore[arg-type]
 
 
 def _headers(shard: ShardRows, options: ReadOptions, cache: bool) -> Iterator[None]:
