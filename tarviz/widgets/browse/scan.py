@@ -280,7 +280,7 @@ class _Growing:
         shard.faults = [*self._faults(), *([fault_of(error.at(shard=shard.url))] if isinstance(error, TarvizError) else [])]
         shard.pending, shard.scanned = index.pending, walker.scanner.at
         shard.state = "damaged" if error is not None else "done"
-        shard.swap([Segment(0, index)] if len(index) else [])
+        shard.segments = [Segment(0, index)] if len(index) else []
         if cache and shard.stat is not None and shard.url != "-" and not walker.grouper.twice:
             keep_index(shard.stat, options, index)
 

@@ -23,7 +23,7 @@ from tarviz.widgets.browse.look import Answers, Look, RecordRef
 from tarviz.widgets.browse.opened import OpenShards
 from tarviz.widgets.browse.query import Query, ViewWish, find_row
 from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
-from tarviz.widgets.browse.rows import RECORD_BITS
+from tarviz.widgets.browse.rows import split_id
 from tarviz.widgets.browse.thumbnails import SIZES
 from tarviz.widgets.browse.tile_rows import TileRows
 from tarviz.widgets.host.rpc import Answer, Message, rpc
@@ -158,9 +158,9 @@ class Session(Answers):
     def mark(self, add: list[int] | None = None, drop: list[int] | None = None) -> Message:
         """Mark rows and unmark others, for every page: the rows that were not marked before, and those that were."""
         marks, shards = self.shards.marks, self.rows.shards
-        for row in add or ():
-            if shards[row >> RECORD_BITS].count <= row & (1 << RECORD_BITS) - 1:
-                raise IndexError(f"row {row}")
+        for shard, record in map(split_id, add or ()):
+            if shards[shard].count <= record:
+                raise IndexError(f"record {record} of {shards[shard].count}")
         fresh, gone = marks.change(add or (), drop or ())
         return {"version": marks.version, "count": len(marks), "added": fresh, "dropped": gone}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -88,14 +88,12 @@ class Tiles:
             own = {ext: blob for (of, ext), blob in blobs.items() if of == at}
             return made_of(plans[at], own, self.overlays, size, key=rows[at].key, shard=rows[at].shard.url)
 
-        for at, tile in zip(plans, self._pool.map(made, plans), strict=True):
-            found[at] = tile
-            self._keep(keys[at], tile)
+        tiles = self._fill(keys, found, made)
         read: list[Payloads] = [{} for _ in rows]
         for (at, ext), blob in blobs.items():
             if ext in needs and isinstance(blob, bytes):
                 read[at][ext] = blob
-        return [tile or Tile() for tile in found], read
+        return tiles, read
 
     def _held(self, keys: Sequence[tuple[object, ...]]) -> list[Tile | None]:
         """The tiles that are kept of these, from now on the latest ones."""
@@ -112,11 +110,16 @@ class Tiles:
         found = self._held(keys)
         wanted = {rows[at].id: Want(rows[at], exts[at]) for at, tile in enumerate(found) if tile is None and exts[at]}
         blobs = dict(zip(wanted, payloads(wanted.values()), strict=True))
-        todo = [at for at, tile in enumerate(found) if tile is None]
-        for at, tile in zip(todo, self._pool.map(lambda at: _cut(exts[at], blobs.get(rows[at].id), boxes[at], size), todo), strict=True):
-            found[at] = tile
-            self._keep(keys[at], tile)
-        return [tile or Tile() for tile in found]
+        return self._fill(keys, found, lambda at: _cut(exts[at], blobs.get(rows[at].id), boxes[at], size))
+
+    def _fill(self, keys: Sequence[tuple[object, ...]], found: Sequence[Tile | None], make: Callable[[int], Tile]) -> list[Tile]:
+        """The tiles found, and those that lack made side by side."""
+        made = self._pool.map(make, [at for at, tile in enumerate(found) if tile is None])
+        tiles = [tile or next(made) for tile in found]
+        for key, tile, before in zip(keys, tiles, found, strict=True):
+            if before is None:
+                self._keep(key, tile)
+        return tiles
 
     def _keep(self, key: tuple[object, ...], tile: Tile) -> None:
         if tile.reason.startswith(("E_NETWORK", "E_CHANGED", "E_READ")):
