@@ -27,7 +27,7 @@ from tarviz.read.shard_index import cached_index, indexed, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
-from tarviz.widgets.host.behind import begun, failure
+from tarviz.widgets.host.behind import begun, failure, words
 
 AHEAD = 48
 """Records a streamed shard is scanned beyond what is looked at."""
@@ -138,9 +138,7 @@ class Scan:
                 if self._closed:
                     break
                 assert shard is not None
-                run = self._runs.get(shard.number)
-                if run is None:
-                    run = self._runs[shard.number] = scan(shard, self.options, cache=self.cache)
+                run = self._runs.setdefault(shard.number, scan(shard, self.options, cache=self.cache))
             try:
                 next(run)
             except StopIteration:
@@ -171,7 +169,7 @@ class Scan:
 
 def fault_of(error: TarvizError) -> Fault:
     """The error as a fault, its hint said too."""
-    return replace(error.fault, message=f"{error.message} {error.hint or ''}".strip())
+    return replace(error.fault, message=words(error))
 
 
 def _streamed(shard: ShardRows) -> bool:
