@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,7 +130,6 @@ class Query:
     checked: int = 0
     done: bool = False
     error: TarvizError | None = None
-    seconds: float = 0.0
     by_keys: bool = False  # words are looked for in keys, until all is read
     _ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1024, np.int64))
     boxes: list[Box] = field(default_factory=list)  # one a row found, where each is a box
@@ -188,7 +186,6 @@ class Query:
         return int(at[0]) if len(at) else None
 
     def _work(self) -> None:
-        begin = time.monotonic()
         try:
             wish = self.wish
             as_they_lie = wish.sort == "order" and not wish.conditions and not wish.keys  # a scan knows these at once
@@ -197,21 +194,19 @@ class Query:
                 self._ask()
             else:
                 try:
-                    self._scan(begin)
+                    self._scan()
                 except _PayloadsWantedError:  # nobody knew before the scan came to a field
                     self._live, self.found = [None], 0
                     self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
             self.error = None if self._stop.is_set() else failure(error, "The search ended")
         self.done = True
-        self.seconds = time.monotonic() - begin
         self.rows.touch()
 
-    def _scan(self, begin: float) -> None:
+    def _scan(self) -> None:
         """What the scan knows, as rows arrive."""
         for chunk in self._arriving() if (among := self.wish.among) is None else self._known(among):
             self._take(chunk)
-            self.seconds = time.monotonic() - begin
             if self._stop.is_set():
                 break
         self._ids = self._sorted()

@@ -73,7 +73,6 @@ class Session(Answers):
                 "done": query.done or (query.wish.plain and rows.finished),
                 "error": redact(str(query.error)) if query.error else "",
                 "note": self.table.making() if not query.done and query.needs_content and not query.by_keys else "",
-                "seconds": round(query.seconds, 2),
             },
             "total": sum(shard.count for shard in rows.shards),
             "exact": rows.finished,

@@ -67,7 +67,6 @@ def tile_message(tile: StepTile, pictures: Pictures) -> Message:
     """A tile as a view draws it."""
     return {
         "op": readable(tile.op),
-        "fields": [readable(name) for name in tile.fields],
         "ext": readable(tile.ext),
         "feature": tile.look.feature,
         "range": tile.look.range,
@@ -76,7 +75,6 @@ def tile_message(tile: StepTile, pictures: Pictures) -> Message:
         "ms": milliseconds(tile.seconds) if tile.op else "",
         "text": readable(tile.text),
         "error": readable(reason(tile.error)) if tile.error is not None else "",
-        "held": tile.value is not None,
         "buffer": pictures.put(tile.picture),
         "over": tile.over.message(pictures.buffers) if tile.over else None,
         "behind": readable(tile.behind),
@@ -109,7 +107,7 @@ def column_message(column: Column) -> Message:
         "ms": milliseconds(column.seconds),
         "out": last.look.feature if last is not None else "",
         "apart": apart(column.difference),
-        "failed": sum(strip.error is not None for strip in column.done),
+        "failed": column.failures,
         "done": len(column.done),
     }
 
@@ -125,7 +123,7 @@ def status(
         parts.append(f"running, {done} of {all_} done")
     else:
         parts.append("every op ran once per record")
-    if failed := sum(strip.error is not None for column in columns for strip in column.done):
+    if failed := sum(column.failures for column in columns):
         parts.append(f"{failed} failed")
     parts += [f"{column.name}, {column.title}: {apart(column.difference)}" for column in columns if column.difference is not None]
     parts += [code for code in warned if fault is None or code != fault.code]
