@@ -22,7 +22,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, conditions, sql
-from tarviz.widgets.browse.rows import RECORD_BITS, Rows, split_id
+from tarviz.widgets.browse.rows import RECORD_BITS, Rows, places, split_id
 from tarviz.widgets.browse.scan import how_read
 from tarviz.widgets.host.behind import begun, failure
 
@@ -183,9 +183,8 @@ class Questions:
         found = self.table.arrow(f"SELECT shard, n, coalesce(label, '') AS label, {', '.join(Box._fields[1:])} FROM objects{some}")
         place = self.table.placed(found)
         rows = self.numbered(place.shard, place.n)
-        order = np.argsort(ids)
-        at = order[np.minimum(np.searchsorted(ids, rows, sorter=order), len(ids) - 1)] if len(ids) else np.zeros(0, np.int64)
-        kept = np.flatnonzero(ids[at] == rows) if len(ids) else at
+        at = places(ids, rows)
+        kept = np.flatnonzero(at >= 0)
         kept = kept[np.argsort(at[kept], kind="stable")]
         boxes = [Box(*line) for line in zip(*(found.column(name).to_pylist() for name in Box._fields), strict=True)]
         return rows[kept], [boxes[number] for number in kept.tolist()]

@@ -164,11 +164,16 @@ def made_of(
     if len(tiles) > 1:
         return _side_by_side(tiles, size)
     tile = tiles[0]
-    if not plan.over or not tile.picture or not isinstance(picture := blobs[tile.ext], bytes):
-        return tile
-    found = {ext: blob for ext in plan.over if isinstance(blob := blobs[ext], bytes)}
-    over = overlays.over(found, tile.ext, *viewers.picture_size(picture, tile.ext), size)
-    return replace(tile, over=over) if over else tile
+    return replace(tile, over=overlay(plan, blobs, overlays, size)) if tile.picture else tile
+
+
+def overlay(plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], overlays: Overlays, side: int) -> Overlay | None:
+    """What lies over the only field of a plan, its masks at most `side` pixels a side; None where nothing does."""
+    ext = plan.fields[0]
+    if not plan.over or not isinstance(picture := blobs[ext], bytes):
+        return None
+    found = {name: blob for name in plan.over if isinstance(blob := blobs[name], bytes)}
+    return overlays.over(found, ext, *viewers.picture_size(picture, ext), side) or None
 
 
 def _side_by_side(tiles: Sequence[Tile], size: int) -> Tile:

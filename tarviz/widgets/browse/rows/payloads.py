@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tarviz.model.errors import DataError, LimitError, TarvizError
 from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows
@@ -13,8 +13,7 @@ _GAP_REMOTE = 256 << 10
 _ONE_READ = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(NamedTuple):
     """A payload to read: one field of one row."""
 
     row: Row

@@ -46,6 +46,19 @@ def split_id(row: Ids) -> tuple[Ids, Ids]:
     return row >> RECORD_BITS, row & _RECORD
 
 
+def places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where in `ids`, in any order, each of the wanted ones stands; −1 for one that does not.
+
+    >>> places(np.array([5, 3, 9]), np.array([3, 4, 9])).tolist()
+    [1, -1, 2]
+    """
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids)
+    at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+    return np.where(ids[at] == wanted, at, -1)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Segment:
     """Records `first`…`first + len` of a shard, and the index of these."""
