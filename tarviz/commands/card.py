@@ -15,7 +15,7 @@ import click
 
 from tarviz import stores
 from tarviz.cli import verb_base
-from tarviz.commands.ls import Listing, fault_of, ls
+from tarviz.commands.ls import Listing, ls
 from tarviz.commands.show import show
 from tarviz.commands.show.inline_images import pictures, sheet
 from tarviz.model.config import format_size
@@ -97,7 +97,7 @@ def card(
     name = name or os.path.basename(os.path.dirname(os.path.abspath(targets[0]))) or "data"
     about = f"{plural(listing.records, 'record')} in {plural(len(targets), 'tar shard')}, with the fields {', '.join(listing.fields)}."
     made = Card("", croissant.metadata(name, about, _summed(named), list(listing.fields)), listing.records)
-    made.warnings = [fault_of(each, shard.url) for shard in listing.shards for each in shard.warnings]
+    made.warnings = [Fault.of(each, shard.url) for shard in listing.shards for each in shard.warnings]
     with verb_base.silent_warnings():
         shown = show(targets, count=_SHEET if beside else 0, **reading)
         has_pictures = any(True for record in shown.records for _ in pictures(record, None, 16))

@@ -14,12 +14,11 @@ import click
 from tarviz import engines, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
-from tarviz.commands.ls import fault_of
 from tarviz.formats import compression
 from tarviz.formats.index import ShardIndex
 from tarviz.model import config
 from tarviz.model.config import format_size
-from tarviz.model.errors import UsageError, redact
+from tarviz.model.errors import Fault, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
 from tarviz.read import stream, tfrecords
@@ -51,7 +50,7 @@ class IndexReport(verb_base.Result, Index):
         parts = [verb_base.table(rows, header=("shard", "records", "members", "size"), right=[1, 2, 3])]
         parts += [f"written: {name}" for name in self.written]
         for url, shard in zip(self.urls, self.shards, strict=True):
-            parts += [str(fault_of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
+            parts += [str(Fault.of(found, url)) for found in [*([shard.error] if shard.error else []), *shard.warnings[:20]]]
         if self.kept is not None:
             folder = config.options().cache_dir
             why = "it cannot be written, or a shard has no time or ETag to know it by, or an index beside it"

@@ -104,9 +104,9 @@ class Listing(verb_base.Result):
     def _notes(self) -> Iterator[str]:
         for shard in self.shards:
             if shard.error:
-                yield str(fault_of(shard.error, shard.url))
+                yield str(Fault.of(shard.error, shard.url))
             for warning in shard.warnings[:MAX_NOTES]:
-                yield str(fault_of(warning, shard.url))
+                yield str(Fault.of(warning, shard.url))
             if len(shard.warnings) > MAX_NOTES:
                 yield f"… {len(shard.warnings) - MAX_NOTES} warnings more in {redact(safe(shard.url))}"
 
@@ -131,11 +131,6 @@ class Listing(verb_base.Result):
 
 def _size(size: int | None) -> str:
     return "?" if size is None else format_size(size)
-
-
-def fault_of(found: dict[str, Any], shard: str) -> Fault:
-    """A fault out of its JSON form."""
-    return Fault(found["code"], found["message"], shard, found.get("key"), found.get("member"), found.get("offset"))
 
 
 def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_options: Unpack[ReadKeywords]) -> Listing:

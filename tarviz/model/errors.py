@@ -45,6 +45,11 @@ class Fault:
 
     __repr__ = redacted_repr
 
+    @classmethod
+    def of(cls, found: dict[str, Any], shard: str) -> Fault:
+        """A fault of a shard out of its JSON form."""
+        return cls(found["code"], found["message"], shard, found.get("key"), found.get("member"), found.get("offset"))
+
     def __str__(self) -> str:
         place = f" {redact(safe(self.shard))}" if self.shard else ""
         where = "".join(

@@ -13,11 +13,10 @@ import pytest
 
 from tarviz import cli
 from tarviz.commands.index import index
-from tarviz.commands.ls import fault_of
 from tarviz.formats.index import parse_dali
 from tarviz.model import config
 from tarviz.model.config import format_size
-from tarviz.model.errors import UsageError
+from tarviz.model.errors import Fault, UsageError
 from tarviz.testing.strategies import numbered
 from tests.conftest import DATA
 
@@ -63,7 +62,7 @@ class TestIndex:
         assert [
             f"written: {tmp_path}/a.idx",
             f"written: {tmp_path}/b.idx",
-            str(fault_of(made.shards[1].warnings[0], "b.tar")),
+            str(Fault.of(made.shards[1].warnings[0], "b.tar")),
             f"kept in {tmp_path}/cache",
         ] == str(made).splitlines()[3:]
         assert ["W_NO_KEY"] == [found["code"] for found in made.shards[1].warnings]

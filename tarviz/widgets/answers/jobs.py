@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from typing import Any
 
-from tarviz.model.errors import TarvizError, UsageError, redact, safe
-from tarviz.widgets.host.behind import begun
-
-log = logging.getLogger(__name__)
+from tarviz.model.errors import UsageError, redact, safe
+from tarviz.widgets.host.behind import begun, failure, words
 
 
 class Job:
@@ -42,11 +39,9 @@ class Job:
     def _work(self, work: Callable[[], str]) -> None:
         try:
             last = work()
-        except TarvizError as error:
-            last, self.bad = f"{error.message} {error.hint or ''}".strip(), error.code != "E_STOPPED"
-        except Exception as error:
-            log.exception("a job")
-            last, self.bad = f"{type(error).__name__}: {error}", True
+        except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
+            ended = failure(error, "It ended")
+            last, self.bad = words(ended), ended.code != "E_STOPPED"
         self.text = redact(safe(last))
         self._thread = None
         self._changed()

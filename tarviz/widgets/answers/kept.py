@@ -13,7 +13,7 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.outputs import Exists, counted
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
-from tarviz.widgets.browse.rows import RECORD_BITS, Rows, ShardRows
+from tarviz.widgets.browse.rows import Rows, ShardRows, split_id
 from tarviz.widgets.browse.scan import how_read
 
 
@@ -52,6 +52,5 @@ def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], opt
 
 
 def _by_shard(rows: Rows, ids: NDArray[np.int64]) -> list[tuple[ShardRows, NDArray[np.int64]]]:
-    numbers = ids & ((1 << RECORD_BITS) - 1)
-    of = ids >> RECORD_BITS
+    of, numbers = split_id(ids)
     return [(rows.shards[int(shard)], numbers[of == shard]) for shard in np.unique(of).tolist()]

@@ -22,7 +22,7 @@ from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, conditions, sql
-from tarviz.widgets.browse.rows import RECORD_BITS, Rows
+from tarviz.widgets.browse.rows import RECORD_BITS, Rows, places, split_id
 from tarviz.widgets.browse.scan import how_read
 from tarviz.widgets.host.behind import begun, failure
 
@@ -183,19 +183,17 @@ class Questions:
         found = self.table.arrow(f"SELECT shard, n, coalesce(label, '') AS label, {', '.join(Box._fields[1:])} FROM objects{some}")
         place = self.table.placed(found)
         rows = self.numbered(place.shard, place.n)
-        order = np.argsort(ids)
-        at = order[np.minimum(np.searchsorted(ids, rows, sorter=order), len(ids) - 1)] if len(ids) else np.zeros(0, np.int64)
-        kept = np.flatnonzero(ids[at] == rows) if len(ids) else at
+        at = places(ids, rows)
+        kept = np.flatnonzero(at >= 0)
         kept = kept[np.argsort(at[kept], kind="stable")]
         boxes = [Box(*line) for line in zip(*(found.column(name).to_pylist() for name in Box._fields), strict=True)]
         return rows[kept], [boxes[number] for number in kept.tolist()]
 
     def taken(self, ids: NDArray[np.int64]) -> pa.Table:
         """Every column that was made, for rows of the browser, in the order they lie."""
-        table = self.table
-        place = {int(number): at for at, number in enumerate(self._numbers)}
-        shards = np.array([place[number] for number in (ids >> RECORD_BITS).tolist()], np.int32)
-        return table.taken(shards, ids & ((1 << RECORD_BITS) - 1))
+        table = self.table  # opened, it has the numbers
+        shards, n = split_id(ids)
+        return table.taken(np.searchsorted(self._numbers, shards).astype(np.int32), n)
 
     def numbered(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row numbers of the browser for rows of the table."""
@@ -205,7 +203,7 @@ class Questions:
     def placed(self, ids: NDArray[np.int64]) -> list[tuple[str, NDArray[np.int64]]]:
         """Rows of the browser as the table has them: shards, each with the numbers of its records."""
         urls = self.table.urls
-        shards, n = ids >> RECORD_BITS, ids & ((1 << RECORD_BITS) - 1)
+        shards, n = split_id(ids)
         return [(urls[at], n[shards == number]) for at, number in enumerate(self._numbers.tolist()) if (shards == number).any()]
 
     def _progress(self, done: int, total: int) -> None:

@@ -71,9 +71,13 @@ def of_pipeline(pipeline: Pipeline, runner: str, setting: dict[str, Any], clock:
 def _tf(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     size = mean_bytes(pipeline)
     data = pipeline.tf(batch=setting["batch"], repeat=None, num_workers=setting.get("workers") or None, prefetch=setting.get("prefetch"))
-    count = setting["batch"] or 1  # each is whole: the passes over the shards have no end
+    yield from count_batches(data, setting["batch"] or 1, size)
+
+
+def count_batches(data: Iterable[Any], records: int, size: float) -> Counts:
+    """Batches of so many records of `size` bytes; each is whole, since the passes over the shards have no end."""
     for _ in data:
-        yield count, int(size * count)
+        yield records, int(size * records)
 
 
 def stages_of_graph(pipeline: Pipeline, setting: dict[str, Any]) -> list[Trial]:
@@ -93,8 +97,7 @@ def _part_of_graph(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
     data = pipeline.tf(repeat=None, num_workers=setting.get("workers") or None)
     thin = data.map(lambda record: {name: tf.reshape(value, [-1])[:1] for name, value in record.items()})
     batch = setting.get("batch") or 32
-    for _ in thin.batch(batch).prefetch(2):
-        yield batch, 0
+    yield from count_batches(thin.batch(batch).prefetch(2), batch, 0)
 
 
 def of_iterable(source: Any, per_item: PerItem) -> Trial:

@@ -242,7 +242,6 @@ class BenchRun(Controller):
             "stages": [[threads, readable(word(stage)), ms, share] for threads, stage, ms, share in result.stages()],
             "heat": _heat_message(result.rows),
             "against": [str(each) for each in result.against],
-            "slower": any(each.slower for each in result.against),
             "notes": result.notes,
         }
         return message, [floats.tobytes()]

@@ -11,7 +11,7 @@ from tarviz.model.errors import UsageError, needed
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.eager import collate
-from tarviz.widgets.bench.bench_jobs import Counts, Trial, mean_bytes
+from tarviz.widgets.bench.bench_jobs import Counts, Trial, count_batches, mean_bytes
 
 
 def of_peer(name: str, pipeline: Pipeline, setting: dict[str, Any]) -> Trial:
@@ -69,9 +69,7 @@ def _from_generator(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
 
 def _counted(data: Any, setting: Mapping[str, Any], size: float, batched: bool = False) -> Counts:
     batch = setting.get("batch")
-    count = batch or 1  # each is whole: the passes over the shards have no end
-    for _ in (data if batched else data.batch(batch)).prefetch(2) if batch else data:
-        yield count, int(size * count)
+    return count_batches((data if batched else data.batch(batch)).prefetch(2) if batch else data, batch or 1, size)
 
 
 def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:

@@ -19,6 +19,7 @@ from tarviz.widgets.bench.rate_meter import Figures, half_interval
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict
 from tarviz.widgets.compare.text import aligned
+from tarviz.widgets.host.contact_sheet import bundle
 
 FORMAT = 1
 
@@ -218,16 +219,12 @@ class BenchResult:
         cores = f"{host.get('cores', '?')} core{'' if host.get('cores') == 1 else 's'}"
         return f"{cores}{load}{f', files on {files}' if files else ''}; {host.get('system', '')}; {versions}"
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        import base64
-
         from tarviz.widgets.bench.chart import chart
 
-        picture = chart(self)
-        return {"text/plain": str(self), **({"image/png": base64.b64encode(picture).decode()} if picture else {})}
+        return bundle(str(self), chart(self))
 
 
 def _cells(row: TrialRow) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -131,7 +130,6 @@ class Query:
     checked: int = 0
     done: bool = False
     error: TarvizError | None = None
-    seconds: float = 0.0
     by_keys: bool = False  # words are looked for in keys, until all is read
     _ids: NDArray[np.int64] = field(default_factory=lambda: np.zeros(1024, np.int64))
     boxes: list[Box] = field(default_factory=list)  # one a row found, where each is a box
@@ -188,7 +186,6 @@ class Query:
         return int(at[0]) if len(at) else None
 
     def _work(self) -> None:
-        begin = time.monotonic()
         try:
             wish = self.wish
             as_they_lie = wish.sort == "order" and not wish.conditions and not wish.keys  # a scan knows these at once
@@ -197,21 +194,19 @@ class Query:
                 self._ask()
             else:
                 try:
-                    self._scan(begin)
+                    self._scan()
                 except _PayloadsWantedError:  # nobody knew before the scan came to a field
                     self._live, self.found = [None], 0
                     self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
             self.error = None if self._stop.is_set() else failure(error, "The search ended")
         self.done = True
-        self.seconds = time.monotonic() - begin
         self.rows.touch()
 
-    def _scan(self, begin: float) -> None:
+    def _scan(self) -> None:
         """What the scan knows, as rows arrive."""
         for chunk in self._arriving() if (among := self.wish.among) is None else self._known(among):
             self._take(chunk)
-            self.seconds = time.monotonic() - begin
             if self._stop.is_set():
                 break
         self._ids = self._sorted()
@@ -245,8 +240,7 @@ class Query:
             ids = ids[::-1]
         while not self._stop.is_set():
             finished, early = self.rows.finished, wish.objects is None  # which boxes there are is known when all is read
-            counts = np.array([shard.count for shard in self.rows.shards], np.int64)
-            known = (ids & (1 << RECORD_BITS) - 1) < counts[ids >> RECORD_BITS]
+            known = self.rows.known(ids)
             if finished or (early and known.all()):
                 ids = ids[known]
                 if wish.objects is not None:
@@ -280,10 +274,9 @@ class Query:
 
     def _known(self, rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Those of these rows that there are, in the order they lie."""
-        counts = np.array([shard.count for shard in self.rows.shards], np.int64)
-        shard = rows >> RECORD_BITS
-        rows = rows[(shard >= 0) & (shard < len(counts)) & (shard == (shard if self.wish.shard is None else self.wish.shard))]
-        rows = rows[(rows & (1 << RECORD_BITS) - 1) < counts[rows >> RECORD_BITS]]
+        rows = rows[self.rows.known(rows)]
+        if self.wish.shard is not None:
+            rows = rows[rows >> RECORD_BITS == self.wish.shard]
         for low in range(0, len(rows), _CHUNK):
             yield rows[low : low + _CHUNK]
 
@@ -301,29 +294,30 @@ class Query:
     def _fit(self, ids: NDArray[np.int64], test: StreamCondition) -> NDArray[np.int64]:
         """Those of these rows, all of one shard, that fit; neighbours are asked at once."""
         found = []
-        at = 0
-        while at < len(ids):
-            row = self.rows.row(int(ids[at]))
-            segment, index = row.segment, row.index
-            stop = int(np.searchsorted(ids, row_id(row.shard.number, segment.first + len(segment))))
-            low, high = row.record - segment.first, split_id(int(ids[stop - 1]))[1] - segment.first + 1
+        for part, row, low, high in self._segments(ids):
+            index = row.index
             a, b = index.rows[[low, high]].tolist()
             rows = index.rows[low : high + 1] - a
             chunk = Chunk(row.record, index.keys(low, high), rows, index.ext[a:b], index.exts, index.members.size[a:b], _unread)
-            found.append(np.intersect1d(ids[at:stop], test.of_chunk(chunk, row.shard.url) + int(ids[at])))
-            at = stop
+            found.append(np.intersect1d(part, test.of_chunk(chunk, row.shard.url) + row.id))
         return np.concatenate(found) if found else ids
 
     def _keys(self, ids: NDArray[np.int64]) -> list[str]:
         """The keys of rows in the order they lie; of neighbours without a step per row."""
         found: list[str] = []
-        if not len(ids) or ids[-1] - ids[0] != len(ids) - 1:
-            return [self.rows.row(row).key for row in ids.tolist()]
-        while len(found) < len(ids):
-            row = self.rows.row(int(ids[0]) + len(found))
-            low = row.record - row.segment.first
-            found += map(to_text, row.index.keys(low, low + len(ids) - len(found)))
+        for part, row, low, high in self._segments(ids):
+            keys = row.index.keys(low, high)
+            found += map(to_text, keys if len(keys) == len(part) else (keys[at] for at in (part - row.id).tolist()))
         return found
+
+    def _segments(self, ids: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Row, int, int]]:
+        """Ascending rows by the segments they are of: those, the first of them, and from where to where they lie in the segment."""
+        at = 0
+        while at < len(ids):
+            row = self.rows.row(int(ids[at]))
+            stop = int(np.searchsorted(ids, row_id(row.shard.number, row.segment.first + len(row.segment))))
+            yield ids[at:stop], row, row.record - row.segment.first, split_id(int(ids[stop - 1]))[1] - row.segment.first + 1
+            at = stop
 
     def _add(self, ids: NDArray[np.int64]) -> None:
         need = self.found + len(ids)

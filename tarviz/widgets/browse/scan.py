@@ -27,7 +27,7 @@ from tarviz.read.shard_index import cached_index, index_of, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
-from tarviz.widgets.host.behind import begun, failure
+from tarviz.widgets.host.behind import begun, failure, words
 
 AHEAD = 48
 """Records a streamed shard is scanned beyond what is looked at."""
@@ -138,9 +138,7 @@ class Scan:
                 if self._closed:
                     break
                 assert shard is not None
-                run = self._runs.get(shard.number)
-                if run is None:
-                    run = self._runs[shard.number] = scan(shard, self.options, cache=self.cache)
+                run = self._runs.setdefault(shard.number, scan(shard, self.options, cache=self.cache))
             try:
                 next(run)
             except StopIteration:
@@ -171,7 +169,7 @@ class Scan:
 
 def fault_of(error: TarvizError) -> Fault:
     """The error as a fault, its hint said too."""
-    return replace(error.fault, message=f"{error.message} {error.hint or ''}".strip())
+    return replace(error.fault, message=words(error))
 
 
 def _streamed(shard: ShardRows) -> bool:
@@ -203,14 +201,9 @@ def _take(shard: ShardRows, index: ShardIndex) -> None:
     shard.cached = True
     shard.add(Segment(0, index))
     shard.pending = index.pending
-    shard.faults = [_fault(one) for one in [*index.warnings[:_FAULTS], *([index.error] if index.error else [])]]
+    shard.faults = [Fault.of(one, shard.url) for one in [*index.warnings[:_FAULTS], *filter(None, [index.error])]]
     shard.scanned = (shard.stat.size or 0) if shard.stat else 0
     shard.state = "damaged" if index.error else "done"
-
-
-def _fault(found: dict[str, object]) -> Fault:
-    names = ("code", "message", "shard", "key", "member", "offset")
-    return Fault(**{"code": "E_CORRUPT", "message": "", **{name: found[name] for name in names if name in found}})  # type: ignore[arg-type]
 
 
 def _headers(shard: ShardRows, options: ReadOptions, cache: bool) -> Iterator[None]:
@@ -285,7 +278,7 @@ class _Growing:
         shard.faults = [*self._faults(), *([fault_of(error.at(shard=shard.url))] if isinstance(error, TarvizError) else [])]
         shard.pending, shard.scanned = index.pending, walker.scanner.at
         shard.state = "damaged" if error is not None else "done"
-        shard.swap([Segment(0, index)] if len(index) else [])
+        shard.segments = [Segment(0, index)] if len(index) else []
         if cache and shard.stat is not None and shard.url != "-" and not walker.grouper.twice:
             keep_index(shard.stat, options, index)
 

@@ -23,7 +23,7 @@ from tarviz.widgets.browse.look import Answers, Look, RecordRef
 from tarviz.widgets.browse.opened import OpenShards
 from tarviz.widgets.browse.query import Query, ViewWish, find_row
 from tarviz.widgets.browse.record_pane.record_answers import RecordAnswers
-from tarviz.widgets.browse.rows import RECORD_BITS
+from tarviz.widgets.browse.rows import split_id
 from tarviz.widgets.browse.thumbnails import SIZES
 from tarviz.widgets.browse.tile_rows import TileRows
 from tarviz.widgets.host.rpc import Answer, Message, rpc
@@ -73,7 +73,6 @@ class Session(Answers):
                 "done": query.done or (query.wish.plain and rows.finished),
                 "error": redact(str(query.error)) if query.error else "",
                 "note": self.table.making() if not query.done and query.needs_content and not query.by_keys else "",
-                "seconds": round(query.seconds, 2),
             },
             "total": sum(shard.count for shard in rows.shards),
             "exact": rows.finished,
@@ -158,9 +157,9 @@ class Session(Answers):
     def mark(self, add: list[int] | None = None, drop: list[int] | None = None) -> Message:
         """Mark rows and unmark others, for every page: the rows that were not marked before, and those that were."""
         marks, shards = self.shards.marks, self.rows.shards
-        for row in add or ():
-            if shards[row >> RECORD_BITS].count <= row & (1 << RECORD_BITS) - 1:
-                raise IndexError(f"row {row}")
+        for shard, record in map(split_id, add or ()):
+            if shards[shard].count <= record:
+                raise IndexError(f"record {record} of {shards[shard].count}")
         fresh, gone = marks.change(add or (), drop or ())
         return {"version": marks.version, "count": len(marks), "added": fresh, "dropped": gone}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -88,14 +88,12 @@ class Tiles:
             own = {ext: blob for (of, ext), blob in blobs.items() if of == at}
             return made_of(plans[at], own, self.overlays, size, key=rows[at].key, shard=rows[at].shard.url)
 
-        for at, tile in zip(plans, self._pool.map(made, plans), strict=True):
-            found[at] = tile
-            self._keep(keys[at], tile)
+        tiles = self._fill(keys, found, made)
         read: list[Payloads] = [{} for _ in rows]
         for (at, ext), blob in blobs.items():
             if ext in needs and isinstance(blob, bytes):
                 read[at][ext] = blob
-        return [tile or Tile() for tile in found], read
+        return tiles, read
 
     def _held(self, keys: Sequence[tuple[object, ...]]) -> list[Tile | None]:
         """The tiles that are kept of these, from now on the latest ones."""
@@ -112,11 +110,16 @@ class Tiles:
         found = self._held(keys)
         wanted = {rows[at].id: Want(rows[at], exts[at]) for at, tile in enumerate(found) if tile is None and exts[at]}
         blobs = dict(zip(wanted, payloads(wanted.values()), strict=True))
-        todo = [at for at, tile in enumerate(found) if tile is None]
-        for at, tile in zip(todo, self._pool.map(lambda at: _cut(exts[at], blobs.get(rows[at].id), boxes[at], size), todo), strict=True):
-            found[at] = tile
-            self._keep(keys[at], tile)
-        return [tile or Tile() for tile in found]
+        return self._fill(keys, found, lambda at: _cut(exts[at], blobs.get(rows[at].id), boxes[at], size))
+
+    def _fill(self, keys: Sequence[tuple[object, ...]], found: Sequence[Tile | None], make: Callable[[int], Tile]) -> list[Tile]:
+        """The tiles found, and those that lack made side by side."""
+        made = self._pool.map(make, [at for at, tile in enumerate(found) if tile is None])
+        tiles = [tile or next(made) for tile in found]
+        for key, tile, before in zip(keys, tiles, found, strict=True):
+            if before is None:
+                self._keep(key, tile)
+        return tiles
 
     def _keep(self, key: tuple[object, ...], tile: Tile) -> None:
         if tile.reason.startswith(("E_NETWORK", "E_CHANGED", "E_READ")):
@@ -161,11 +164,16 @@ def made_of(
     if len(tiles) > 1:
         return _side_by_side(tiles, size)
     tile = tiles[0]
-    if not plan.over or not tile.picture or not isinstance(picture := blobs[tile.ext], bytes):
-        return tile
-    found = {ext: blob for ext in plan.over if isinstance(blob := blobs[ext], bytes)}
-    over = overlays.over(found, tile.ext, *viewers.picture_size(picture, tile.ext), size)
-    return replace(tile, over=over) if over else tile
+    return replace(tile, over=overlay(plan, blobs, overlays, size)) if tile.picture else tile
+
+
+def overlay(plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], overlays: Overlays, side: int) -> Overlay | None:
+    """What lies over the only field of a plan, its masks at most `side` pixels a side; None where nothing does."""
+    ext = plan.fields[0]
+    if not plan.over or not isinstance(picture := blobs[ext], bytes):
+        return None
+    found = {name: blob for name in plan.over if isinstance(blob := blobs[name], bytes)}
+    return overlays.over(found, ext, *viewers.picture_size(picture, ext), side) or None
 
 
 def _side_by_side(tiles: Sequence[Tile], size: int) -> Tile:

@@ -53,7 +53,6 @@ class StepTile:
     """
 
     op: str
-    fields: tuple[str, ...]
     ext: str = ""
     drawn: str = ""
     seconds: float = 0.0
@@ -103,6 +102,11 @@ class Column:
         return [strip for strip in self.strips if strip is not None]
 
     @property
+    def failures(self) -> int:
+        """Strips that an error ended."""
+        return sum(strip.error is not None for strip in self.done)
+
+    @property
     def seconds(self) -> float | None:
         """Mean seconds of a record; None while there is none."""
         whole = [strip.seconds for strip in self.done if strip.error is None]
@@ -136,7 +140,7 @@ class Room:
 
 def original(record: Values, ext: str, room: Room, overlays: Overlays) -> StepTile:
     """The record before any op, as the field `ext` shows it."""
-    tile = _tile("", (ext,) if ext else (), record, ext, room)
+    tile = _tile("", record, ext, room)
     tile.over = Overlaid(overlays, Chain()).over(record, ext)
     return tile
 
@@ -163,10 +167,10 @@ def trace(column: Column, record: Values, ext: str, epoch: int, room: Room, over
         op = str(step.op.without(column.chain.ops[:at]))
         if step.error is not None:
             strip.error = step.error
-            tile = StepTile(op, step.fields, ext, error=step.error)
+            tile = StepTile(op, ext, error=step.error)
         else:
             strip.record = step.record
-            tile = _tile(op, step.fields, step.record, ext, room)
+            tile = _tile(op, step.record, ext, room)
             tile.behind = overlaid.step(step.op, step.record, ext)
             tile.over = overlaid.over(step.record, ext)
         tile.drawn, tile.seconds = step.drawn, step.seconds
@@ -184,11 +188,11 @@ def _standing(step: Step, before: str) -> str:
     return first_field((), step.record)
 
 
-def _tile(op: str, fields: tuple[str, ...], record: Values, ext: str, room: Room) -> StepTile:
+def _tile(op: str, record: Values, ext: str, room: Room) -> StepTile:
     value = record.get(ext)
     look = shown(value) if ext in record else ShownValue("", text="no fields")
     picture, text = thumbnail(value, look, record, ext, SIDE) if ext in record else (b"", look.text)
-    return StepTile(op, fields, ext, value=room.keep(value), look=replace(look, pixels=None), picture=picture, text=text)
+    return StepTile(op, ext, value=room.keep(value), look=replace(look, pixels=None), picture=picture, text=text)
 
 
 def elsewhere(
@@ -248,7 +252,7 @@ def _plain(values: Any) -> Values:
 
 def _whole(column: Column, result: Values, ext: str, eager: Strip | None, seconds: float, room: Room) -> Strip:
     shows = ext if ext in result else first_field((), result)
-    tile = _tile(f"{column.title}: the whole chain", (), result, shows, room)
+    tile = _tile(f"{column.title}: the whole chain", result, shows, room)
     strip = Strip([tile], seconds, result)
     if eager is not None and eager.record is not None:
         strip.difference = largest_difference(eager.record, result)
@@ -264,7 +268,7 @@ def _failed(column: Column, error: Exception) -> Strip:
     if not isinstance(error, TarvizError):
         text = next((line for line in str(error).splitlines() if line.strip()), "")
         error = DataError(safe(f"{column.title} failed: {type(error).__name__}: {text}")[:400], code="E_OP")
-    return Strip([StepTile(f"{column.title}: the whole chain", (), error=error)], error=error)
+    return Strip([StepTile(f"{column.title}: the whole chain", error=error)], error=error)
 
 
 def largest_difference(ours: Mapping[str, Any], other: Mapping[str, Any]) -> float | None:

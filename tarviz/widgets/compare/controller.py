@@ -83,7 +83,6 @@ class Compare(Controller):
         self.originals: list[StepTile] = []
         self.fault: TarvizError | None = None
         self.version = 0
-        self.running = False
         self.changed = threading.Condition()
         self._listed = 0  # the version in which the records changed
         self._count = records if isinstance(records, int) else None
@@ -177,7 +176,6 @@ class Compare(Controller):
         jobs += [(column, -1, column.turn) for column in columns if column.runner != EAGER]
         with self.changed:
             self._waiting += len(jobs)
-            self.running = self._waiting > 0
         for job in jobs:
             self._jobs.put(job)
 
@@ -191,7 +189,6 @@ class Compare(Controller):
                 self._elsewhere(column)
         with self.changed:
             self._waiting -= 1
-            self.running = self._waiting > 0
             self.version += 1
             self.changed.notify_all()
 
@@ -210,6 +207,11 @@ class Compare(Controller):
             strip.version = self.version
             column.strips[record] = strip
             self.changed.notify_all()
+
+    @property
+    def running(self) -> bool:
+        """Whether steps are still to come."""
+        return self._waiting > 0
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until every step of every chain is there; False when the time was over first."""
@@ -343,7 +345,7 @@ class Compare(Controller):
     @property
     def failures(self) -> int:
         """Strips that an error ended."""
-        return sum(strip.error is not None for column in self.columns for strip in column.done)
+        return sum(column.failures for column in self.columns)
 
     @property
     def title(self) -> str:

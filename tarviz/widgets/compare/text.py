@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -67,7 +67,6 @@ def tile_message(tile: StepTile, pictures: Pictures) -> Message:
     """A tile as a view draws it."""
     return {
         "op": readable(tile.op),
-        "fields": [readable(name) for name in tile.fields],
         "ext": readable(tile.ext),
         "feature": tile.look.feature,
         "range": tile.look.range,
@@ -76,7 +75,6 @@ def tile_message(tile: StepTile, pictures: Pictures) -> Message:
         "ms": milliseconds(tile.seconds) if tile.op else "",
         "text": readable(tile.text),
         "error": readable(reason(tile.error)) if tile.error is not None else "",
-        "held": tile.value is not None,
         "buffer": pictures.put(tile.picture),
         "over": tile.over.message(pictures.buffers) if tile.over else None,
         "behind": readable(tile.behind),
@@ -109,7 +107,7 @@ def column_message(column: Column) -> Message:
         "ms": milliseconds(column.seconds),
         "out": last.look.feature if last is not None else "",
         "apart": apart(column.difference),
-        "failed": sum(strip.error is not None for strip in column.done),
+        "failed": column.failures,
         "done": len(column.done),
     }
 
@@ -125,7 +123,7 @@ def status(
         parts.append(f"running, {done} of {all_} done")
     else:
         parts.append("every op ran once per record")
-    if failed := sum(strip.error is not None for column in columns for strip in column.done):
+    if failed := sum(column.failures for column in columns):
         parts.append(f"{failed} failed")
     parts += [f"{column.name}, {column.title}: {apart(column.difference)}" for column in columns if column.difference is not None]
     parts += [code for code in warned if fault is None or code != fault.code]
@@ -134,22 +132,26 @@ def status(
     return " · ".join(parts)
 
 
+def _strips(columns: Sequence[Column], record: int) -> Iterator[tuple[Column, Strip]]:
+    """The strips of a record that are there."""
+    return ((column, strip) for column in columns if (strip := column.strips[record]) is not None)
+
+
 def table(title: str, columns: Sequence[Column], records: Sequence[Values], originals: Sequence[StepTile], line: str) -> str:
     """Every step as a line of text, by record and chain."""
     rows: list[tuple[str, ...]] = []
     for at, values in enumerate(records):
         rows.append((safe(values["__key__"])[:60],))
         rows.append(("  original", "", originals[at].ext, originals[at].look.feature, originals[at].look.range, "", ""))
-        for column in columns:
-            strip = column.strips[at]
+        for column, strip in _strips(columns, at):
             name = f"  {column.name}" if column.runner == EAGER else f"  {column.name}, {column.title}"
-            for tile in strip.tiles if strip is not None else ():
+            for tile in strip.tiles:
                 if tile.error is not None:
                     rows.append((name, tile.op, f"failed: {reason(tile.error)}"))
                 else:
                     look = tile.look
-                    note = tile.drawn or (apart(strip.difference) if strip is not None else "")
-                    spent = milliseconds(tile.seconds or (strip.seconds if column.runner != EAGER and strip else 0.0))
+                    note = tile.drawn or apart(strip.difference)
+                    spent = milliseconds(tile.seconds or (strip.seconds if column.runner != EAGER else 0.0))
                     rows.append((name, tile.op, tile.ext, look.feature, look.range, spent, note))
                 name = ""
     return "\n".join([f"tarviz compare {safe(title)}", line, "", *aligned(rows)])
@@ -176,13 +178,10 @@ def cells(
     rows: list[list[Cell]] = []
     for at in range(len(records)):
         made_here = [_cell(originals[at], overlays, safe(records[at]["__key__"]).rpartition("/")[2])]
-        for column in columns:
-            strip = column.strips[at]
-            tiles = strip.tiles if strip is not None else []
-            for tile in tiles if len(columns) == 1 else tiles[-1:]:
-                caption = (
-                    tile.op.partition("(")[0] if len(columns) == 1 else f"{column.name} {column.title if column.runner != EAGER else ''}"
-                )
+        for column, strip in _strips(columns, at):
+            of = f"{column.name} {column.title if column.runner != EAGER else ''}"
+            for tile in strip.tiles if len(columns) == 1 else strip.tiles[-1:]:
+                caption = tile.op.partition("(")[0] if len(columns) == 1 else of
                 made_here.append(_cell(tile, overlays, caption.strip()))
         rows.append(made_here)
     width = max(map(len, rows), default=1)
@@ -199,10 +198,7 @@ def plain(columns: Sequence[Column], records: Sequence[Values]) -> list[dict[str
     """The comparison as JSON-ready data, a dict for each record and chain."""
     found = []
     for at, values in enumerate(records):
-        for column in columns:
-            strip = column.strips[at]
-            if strip is None:
-                continue
+        for column, strip in _strips(columns, at):
             steps = [
                 {
                     "op": tile.op,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,6 +96,11 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
 
 def _wrapped(text: str, width: int) -> list[str]:
     return [line[at : at + width] for line in printable(text, keep="\n").splitlines() for at in range(0, max(len(line), 1), width)]
+
+
+def bundle(text: str, picture: bytes) -> dict[str, str]:
+    """What a notebook keeps of something where no widget can run: words, and the PNG where there is one."""
+    return {"text/plain": text, **({"image/png": base64.b64encode(picture).decode()} if picture else {})}
 
 
 def printable(text: str, keep: str = "") -> str:

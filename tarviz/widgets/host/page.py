@@ -147,7 +147,7 @@ class _Handler(BaseHTTPRequestHandler):
     def page(self) -> ControllerPage:
         return cast(_Server, self.server).page
 
-    def _shown(self) -> tuple[Controller | None, str]:
+    def _controller(self) -> tuple[Controller | None, str]:
         """The controller that an address is of, None where there is none such, and the rest of its path."""
         path = self.path.partition("?")[0]
         number, rest = found.groups() if (found := _BESIDE.fullmatch(path)) else ("0", path)
@@ -163,9 +163,10 @@ class _Handler(BaseHTTPRequestHandler):
         path, _, query = self.path.partition("?")
         asked = {name: values[0] for name, values in parse_qs(query).items()}
         welcome = path == "/" and secrets.compare_digest(asked.get("token", "").encode(), self.page.token.encode())
-        if not self._allowed(welcome):
+        if refusal := self._refusal(welcome):
+            self._refuse(403, refusal)
             return
-        controller, place = self._shown()
+        controller, place = self._controller()
         if controller is None:
             self._send(said(404, "There is nothing here."))
             return
@@ -174,11 +175,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         # the header cannot be sent from another origin without a preflight, which is never answered
-        if not self._allowed(False):
-            return
-        controller, place = self._shown()
-        if self.headers.get("X-Tarviz") != "1" or place != "/rpc" or controller is None:
-            self._refuse(403, "Not allowed.")
+        refusal = self._refusal(False)
+        controller, place = self._controller()
+        if refusal or self.headers.get("X-Tarviz") != "1" or place != "/rpc" or controller is None:
+            self._refuse(403, refusal or "Not allowed.")
             return
         length = self.headers.get("Content-Length", "")
         if not _LENGTH.fullmatch(length) or int(length) > MAX_FRAME:
@@ -186,24 +186,21 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._send(posted(controller, self.rfile.read(int(length))))
 
-    def _allowed(self, welcome: bool) -> bool:
-        """True when Host and token are right; otherwise the refusal has been sent."""
+    def _refusal(self, welcome: bool) -> str:
+        """Why a request is not answered; "" where Host and token are right."""
         self.page.asked = time.monotonic()
         if self.headers.get("Host", "") not in self.page.hosts:
-            self._refuse(403, "Wrong host.")
-            return False
+            return "Wrong host."
         origin = self.headers.get("Origin")
         if origin is not None and origin.partition("://")[2] not in self.page.hosts:
-            self._refuse(403, "Wrong origin.")
-            return False
+            return "Wrong origin."
         try:
             cookie = SimpleCookie(self.headers.get("Cookie", "")).get(self.page.cookie)
         except CookieError:
             cookie = None
         if welcome or (cookie is not None and secrets.compare_digest(cookie.value.encode(), self.page.token.encode())):
-            return True
-        self._refuse(403, "This page needs the whole address, with its token, as the command printed it.")
-        return False
+            return ""
+        return "This page needs the whole address, with its token, as the command printed it."
 
     def _send(self, reply: Reply, *, cookie: bool = False) -> None:
         self.send_response(reply.status)

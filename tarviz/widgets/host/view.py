@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import sys
@@ -21,6 +20,7 @@ except ImportError as error:
     raise MissingPackageError.of("anywidget", "A widget in a notebook", "lab") from error
 
 from tarviz.widgets.host import assets
+from tarviz.widgets.host.contact_sheet import bundle
 from tarviz.widgets.host.rpc import STANDS_FOR, VIEW, Controller, answer, session_of
 
 log = logging.getLogger(__name__)
@@ -147,5 +147,4 @@ def _alone() -> bool:
 
 def static(controller: Controller) -> dict[str, Any]:
     """What stands for a widget where it cannot run: saved, exported, untrusted, without a kernel."""
-    picture = controller.picture()
-    return {"text/plain": controller.text(), **({"image/png": base64.b64encode(picture).decode()} if picture else {})}
+    return bundle(controller.text(), controller.picture())

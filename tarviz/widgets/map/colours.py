@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks import tones
+from tarviz.widgets.browse.rows import places
 from tarviz.widgets.map.axes import AxisValues
 
 _NONE = (128, 128, 132)
@@ -28,10 +29,8 @@ class Colours:
 
 def coloured(ids: NDArray[np.int64], groups: AxisValues, numbered: NDArray[np.int64]) -> Colours:
     """The colours of points `ids`; `numbered` are the ids that `groups` is of, in its order."""
-    order = np.argsort(numbered)
-    places = np.searchsorted(numbered, ids, sorter=order).clip(0, len(numbered) - 1)
-    at = order[places] if len(numbered) else np.zeros(len(ids), np.int64)
-    known = numbered[at] == ids if len(numbered) else np.zeros(len(ids), np.bool_)
+    at = places(numbered, ids)
+    known = at >= 0
     palette = np.zeros((256, 3), np.uint8)
     palette[0] = _NONE
     if groups.values is not None:

@@ -71,7 +71,7 @@ def test_two_things_are_not_done_at_once(job):
     [
         (UsageError("There is no room."), "There is no room."),
         (UsageError("There is no room.", hint="Make some."), "There is no room. Make some."),
-        (RuntimeError("a wheel came off"), "RuntimeError: a wheel came off"),
+        (RuntimeError("a wheel came off"), "It ended: RuntimeError: a wheel came off."),
         (UsageError("no answer from http://host/a.tar?token=abc"), "no answer from http://host/a.tar?token=***"),
     ],
 )

@@ -19,7 +19,7 @@ ERROR = DataError("it is no picture.", hint="Look at it.", code="E_DECODE")
 
 
 def tile(op="", ext="png", feature="uint8 [8, 12, 3]", seconds=0.0, **more):
-    return StepTile(op, (ext,), ext, more.pop("drawn", ""), seconds, more.pop("value", None), ShownValue(feature, "0…9"), b"", "", **more)
+    return StepTile(op, ext, more.pop("drawn", ""), seconds, more.pop("value", None), ShownValue(feature, "0…9"), b"", "", **more)
 
 
 def columns():

@@ -58,9 +58,7 @@ def _panel(row: Row, ext: str, options: Mapping[str, Any]) -> Panel:
     size = row.sizes[ext]
     if size > MAX_PREVIEW_BYTES:
         kind = viewers.choose(ext)
-        block: Any = viewers.Hex()
-        if kind == "video":
-            block = viewers.Video(mime(row, ext))
+        block: Any = viewers.Video(mime(row, ext)) if kind == "video" else viewers.Hex()
         note = Note(f"{format_size(size)} are more than a preview reads ({format_size(MAX_PREVIEW_BYTES)}).", "warn")
         return Panel(format_size(size), [note, block], [("size", f"{size:,} bytes")], viewer=kind)
     try:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from tarviz import viewers
 from tarviz.model.class_names import from_zero
-from tarviz.model.errors import TarvizError
 from tarviz.model.types import Buffer
 from tarviz.viewers.panel import readable
-from tarviz.widgets.browse import cells
+from tarviz.widgets.browse import cells, thumbnails
 from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.record_pane import card, header_rows, inspect
 from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
@@ -32,8 +31,7 @@ class RecordAnswers(Answers):
         message["ext"] = readable(chosen)
         buffers: list[Buffer] = []
         message["panel"] = self._view(found, chosen, options).to_message(buffers)[0]
-        over = self._over(found, chosen)
-        if over:
+        if over := self._over(found, chosen):
             message["over"] = over.message(buffers)
             message["colours"] = {readable(shape.name[:80]): self.overlays.colour(shape.name) for shape in over.shapes}
         if not ext:
@@ -42,15 +40,10 @@ class RecordAnswers(Answers):
 
     def _over(self, row: Row, ext: str) -> Overlay | None:
         """What lies over a picture, at its full size."""
-        fields = [name for name in self.overlays.fields(row.sizes, ext) if name != ext]
-        if viewers.choose(ext) != "image" or not fields:
-            return None
-        wants = [Want(row, name) for name in (ext, *fields)]
-        picture, *blobs = payloads(wants, limit=16 << 20)
-        if isinstance(picture, TarvizError):
-            return None
-        found = {name: blob for name, blob in zip(fields, blobs, strict=True) if isinstance(blob, bytes)}
-        return self.overlays.over(found, ext, *viewers.picture_size(picture, ext), 2048)
+        plan = thumbnails.planned(row.sizes, ext, self.overlays)
+        names = (ext, *plan.over) if plan.over else ()
+        blobs = payloads([Want(row, name) for name in names], limit=16 << 20)
+        return thumbnails.overlay(plan, dict(zip(names, blobs, strict=True)), self.overlays, 2048)
 
     def _view(self, row: Row, ext: str, options: Message | None) -> viewers.Panel:
         known = self.labels

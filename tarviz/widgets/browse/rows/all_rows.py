@@ -6,6 +6,9 @@ import threading
 from bisect import bisect_right
 from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tarviz.model.types import URL
 from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows, row_id, split_id
 
@@ -68,6 +71,12 @@ class Rows:
             ids += range(row_id(shard, start - starts[shard]), row_id(shard, end - starts[shard]))
             start, shard = end, shard + 1
         return ids
+
+    def known(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these numbers name a row that there is."""
+        counts = np.array([*(shard.count for shard in self.shards), 0], np.int64)
+        shard, record = split_id(ids)
+        return record < counts[np.where((shard >= 0) & (shard < len(self.shards)), shard, -1)]
 
     def position(self, row: int) -> int | None:
         """Where a row stands among all records; None while the shards before it are not scanned."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from tarviz.model.errors import DataError, LimitError, TarvizError
 from tarviz.widgets.browse.rows.shard_rows import Row, ShardRows
@@ -13,8 +13,7 @@ _GAP_REMOTE = 256 << 10
 _ONE_READ = 4 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Want:
+class Want(NamedTuple):
     """A payload to read: one field of one row."""
 
     row: Row
@@ -44,27 +43,20 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
         elif size:
             places.append((want.row.shard.number, int(members.data[at]), size, number))
     places.sort()
-    at = 0
-    while at < len(places):
-        shard = wanted[places[at][3]].row.shard
-        gap = _GAP_LOCAL if shard.local else _GAP_REMOTE
-        stop, end = at + 1, places[at][1] + places[at][2]
-        while (
-            stop < len(places)
-            and places[stop][0] == shard.number
-            and places[stop][1] - end <= gap
-            and places[stop][1] + places[stop][2] - places[at][1] <= _ONE_READ
-        ):
-            end = places[stop][1] + places[stop][2]
-            stop += 1
-        _read_run(shard, places[at:stop], end, found)
-        at = stop
+    places.append((-1, 0, 0, 0))  # of no shard: the last run ends before it
+    low = 0
+    for high in range(1, len(places)):
+        (shard, begin, _, first), (_, last, length, _), (other, offset, size, _) = places[low], places[high - 1], places[high]
+        of = wanted[first].row.shard
+        if other != shard or offset - last - length > (_GAP_LOCAL if of.local else _GAP_REMOTE) or offset + size - begin > _ONE_READ:
+            _read_run(of, places[low:high], found)
+            low = high
     return found
 
 
-def _read_run(shard: ShardRows, run: list[tuple[int, int, int, int]], end: int, found: list[bytes | TarvizError]) -> None:
+def _read_run(shard: ShardRows, run: list[tuple[int, int, int, int]], found: list[bytes | TarvizError]) -> None:
     begin = run[0][1]
-    data = _guarded(shard.read, begin, end - begin)
+    data = _guarded(shard.read, begin, run[-1][1] + run[-1][2] - begin)
     for _, offset, size, number in run:
         if isinstance(data, TarvizError):
             # the run may reach past a cut: each alone may still be there

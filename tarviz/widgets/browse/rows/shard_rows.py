@@ -9,6 +9,9 @@ import threading
 from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from operator import attrgetter
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,8 @@ RECORD_BITS = 32
 _RECORD = (1 << RECORD_BITS) - 1
 BLOCKS_KEPT = 48 << 20
 _LARGEST = 1 << 30  # bytes of a sparse member
+_FIRST = attrgetter("first")
+Ids = TypeVar("Ids", int, NDArray[np.int64])
 
 
 def row_id(shard: int, record: int) -> int:
@@ -36,9 +41,22 @@ def row_id(shard: int, record: int) -> int:
     return shard << RECORD_BITS | record
 
 
-def split_id(row: int) -> tuple[int, int]:
-    """(shard, record) of a row's number."""
+def split_id(row: Ids) -> tuple[Ids, Ids]:
+    """(shard, record) of a row's number, or of many."""
     return row >> RECORD_BITS, row & _RECORD
+
+
+def places(ids: NDArray[np.int64], wanted: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where in `ids`, in any order, each of the wanted ones stands; −1 for one that does not.
+
+    >>> places(np.array([5, 3, 9]), np.array([3, 4, 9])).tolist()
+    [1, -1, 2]
+    """
+    if not len(ids):
+        return np.full(len(wanted), -1)
+    order = np.argsort(ids)
+    at = order[np.searchsorted(ids, wanted, sorter=order).clip(max=len(ids) - 1)]
+    return np.where(ids[at] == wanted, at, -1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +154,6 @@ class ShardRows:
     compression: str = ""
     cached: bool = False
     segments: list[Segment] = field(default_factory=list)
-    firsts: list[int] = field(default_factory=list)
     count: int = 0
     pending: tuple[int, ...] = ()
     faults: list[Fault] = field(default_factory=list)
@@ -153,20 +170,15 @@ class ShardRows:
     def finished(self) -> bool:
         return self.state in ("done", "damaged", "missing", "unreachable")
 
-    @property
+    @cached_property
     def local(self) -> bool:
         return stores.is_local(self.url)
 
     def add(self, segment: Segment) -> None:
         """Append the records of a segment that begins where the last one ended."""
         if len(segment):
-            self.swap([*self.segments, segment])
+            self.segments = [*self.segments, segment]
             self.count = segment.first + len(segment)
-
-    def swap(self, segments: list[Segment]) -> None:
-        """Other columns of the same records."""
-        with self._lock:
-            self.segments, self.firsts = segments, [segment.first for segment in segments]
 
     def keep(self, block: Block) -> None:
         """Hold a block that was streamed, so that its payloads need not be fetched again; the oldest go."""
@@ -184,8 +196,8 @@ class ShardRows:
         """`IndexError` where the shard has no such record (yet)."""
         if not 0 <= record < self.count:
             raise IndexError(f"record {record} of {self.count}")
-        with self._lock:
-            segment = self.segments[bisect_right(self.firsts, record) - 1]
+        segments = self.segments
+        segment = segments[bisect_right(segments, record, key=_FIRST) - 1]
         low, high = segment.index.rows[record - segment.first :][:2].tolist()
         return Row(self, record, segment, low, high)
 
