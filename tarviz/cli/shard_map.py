@@ -35,24 +35,22 @@ class MappedKeywords(ReadKeywords, total=False):
     resume: bool
 
 
-def cluster_options(command: F) -> F:
-    """`--engine` and `--address`: where tasks run."""
-    address = click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:6379, ray://HOST:10001. [default: RAY_ADDRESS]")
-    engine = click.option(
-        "--engine", type=click.Choice(["local", "ray"]), default="local", show_default=True, help="Where shards are worked on."
-    )
-    return engine(address(command))
+# `--engine` and `--address`: where tasks run.
+cluster_options = verb_base.together(
+    verb_base.choice("engine", ("local", "ray"), "Where shards are worked on."),
+    click.option("--address", metavar="ADDRESS", help="Of the cluster: auto, HOST:6379, ray://HOST:10001. [default: RAY_ADDRESS]"),
+)
 
+# `--engine`, `--address`, `--jobs`: of a verb that looks at each shard by itself.
+jobs_options = verb_base.together(
+    cluster_options,
+    click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, each by itself; 0: one per processor."),
+)
 
-def engine_options(command: F) -> F:
-    """`--engine`, `--address`, `--jobs`, `--resume`: how a verb that maps shard to shard goes about it."""
-    return jobs_options(click.option("--resume", is_flag=True, help="Shard to shard: keep outputs that their manifest proves.")(command))
-
-
-def jobs_options(command: F) -> F:
-    """`--engine`, `--address`, `--jobs`: of a verb that looks at each shard by itself."""
-    jobs = click.option("--jobs", type=click.IntRange(min=0), metavar="N", help="Shards at a time, each by itself; 0: one per processor.")
-    return cluster_options(jobs(command))
+# `--engine`, `--address`, `--jobs`, `--resume`: how a verb that maps shard to shard goes about it.
+engine_options = verb_base.together(
+    jobs_options, click.option("--resume", is_flag=True, help="Shard to shard: keep outputs that their manifest proves.")
+)
 
 
 def _mapped(job: ShardJob, urls: list[URL], names: Names, engine: str, address: str | None, jobs: int | None) -> Mapped:

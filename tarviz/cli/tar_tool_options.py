@@ -29,26 +29,21 @@ MAX_LIST = 64 << 20  # bytes of a list of shards
 _TOGETHER = 8  # small records that leave the memory of their block together
 
 
-def inputs_argument(command: F) -> F:
-    """`[URL...]`, standard input when there is none, handed over as the tuple `urls`; `-T FILE`, handed over as `files`. See `opened`."""
-    files = click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line.")
-    return click.argument("urls", nargs=-1, metavar="[URL]...", shell_complete=verb_base.complete_shards)(files(command))
+# `[URL...]`, standard input when there is none, handed over as the tuple `urls`; `-T FILE`, handed over as `files`. See `opened`.
+inputs_argument = verb_base.together(
+    click.argument("urls", nargs=-1, metavar="[URL]...", shell_complete=verb_base.complete_shards),
+    click.option("-T", "--files", metavar="FILE", help="Read the names of shards from a list, one per line."),
+)
 
-
-def tool_options(command: F) -> F:
-    """What every tool has: `as_json`, `on_error`, `strict`, `key_split`, `duplicates`, `concatenated`, `where`, `keys`, and `-q`."""
-    strict = click.option(
-        "--strict/--lenient", "strict", default=True, show_default=True, help="Refuse, or take with a warning, what may be incomplete."
-    )
-    for option in (
-        *(verb_base.READ_OPTIONS[name] for name in ("concatenated", "duplicates", "key_split")),
-        strict,
-        verb_base.on_error_option,
-        verb_base.quiet_option,
-        verb_base.json_option,
-    ):
-        command = option(command)
-    return verb_base.choice_options(command)
+# What every tool has: `as_json`, `on_error`, `strict`, `key_split`, `duplicates`, `concatenated`, `where`, `keys`, and `-q`.
+_STRICT_TEXT = "Refuse, or take with a warning, what may be incomplete."
+tool_options = verb_base.together(
+    verb_base.choice_options,
+    verb_base.result_options,
+    verb_base.on_error_option,
+    click.option("--strict/--lenient", "strict", default=True, show_default=True, help=_STRICT_TEXT),
+    *(verb_base.READ_OPTIONS[name] for name in ("key_split", "duplicates", "concatenated")),
+)
 
 
 def given(urls: stores.URLs) -> list[str]:

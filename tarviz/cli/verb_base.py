@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
+from functools import reduce
 from os import PathLike, fspath
 from typing import Any, TextIO, TypeVar
 
@@ -111,12 +112,13 @@ def for_widgets() -> bool:
 
 
 def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
-    """End a verb: write the result (`err=True`: to stderr, because stdout carries data) and leave with its exit code.
+    """End a verb: write the result (to stderr with `err=True`, and where stdout carries data) and leave with its exit code.
 
     Called through `cli.invoke` (magics, notebooks) nothing is written and the result comes back.
     """
     if door().capture:
         return result
+    err = err or getattr(result, "to_stdout", False)
     stream = sys.stderr if err else sys.stdout
     plain = json or not _has_colours(stream)
     flushed = time.monotonic()
@@ -240,11 +242,6 @@ def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     return value
 
 
-def urls_argument(command: F) -> F:
-    """`URL...`: shards as paths, folders, globs, templates or URLs; handed over as the tuple `urls`."""
-    return click.argument("urls", nargs=-1, required=True, metavar="URL...", shell_complete=complete_shards)(command)
-
-
 def complete_shards(context: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Shards and folders that a URL may go on with, for the shell and for magics."""
     from tarviz.cli import completion
@@ -252,20 +249,24 @@ def complete_shards(context: click.Context, param: click.Parameter, incomplete: 
     return completion.shards(incomplete)
 
 
-def json_option(command: F) -> F:
-    """`--json`, handed over as `as_json`."""
-    return click.option("--json", "as_json", is_flag=True, help="Write the result as JSON, for scripts.")(command)
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Several options as one, in the order of the help."""
+    return lambda command: reduce(lambda made, option: option(made), reversed(options), command)
 
 
-def quiet_option(command: F) -> F:
-    """`-q`: no progress, no text beside the result. It is in force by itself; nothing is handed over."""
-    option = click.option("-q", "--quiet", is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet, help="Only the result.")
-    return option(command)
+# `URL...`: shards as paths, folders, globs, templates or URLs; handed over as the tuple `urls`.
+urls_argument = click.argument("urls", nargs=-1, required=True, metavar="URL...", shell_complete=complete_shards)
 
+# `--json`, handed over as `as_json`.
+json_option = click.option("--json", "as_json", is_flag=True, help="Write the result as JSON, for scripts.")
 
-def output_option(command: F) -> F:
-    """`-o URL`, handed over as `output`; None where it is not given."""
-    return click.option("-o", "--output", metavar="URL", help="Where to write; - is standard output.")(command)
+# `-q`: no progress, no text beside the result. It is in force by itself; nothing is handed over.
+quiet_option = click.option("-q", "--quiet", is_flag=True, expose_value=False, is_eager=True, callback=_set_quiet, help="Only the result.")
+
+result_options = together(json_option, quiet_option)
+
+# `-o URL`, handed over as `output`; None where it is not given.
+output_option = click.option("-o", "--output", metavar="URL", help="Where to write; - is standard output.")
 
 
 def page_option(*names: str, **attributes: Any) -> Callable[[F], F]:
@@ -279,27 +280,25 @@ def page_option(*names: str, **attributes: Any) -> Callable[[F], F]:
     return click.option(*names, metavar="FILE", callback=no_shard, **attributes)
 
 
-def workers_option(command: F) -> F:
-    """`-j N`, handed over as `workers`; None where it is not given."""
-    return click.option("-j", "--workers", type=click.IntRange(min=0), metavar="N", help="Parallel workers; 0: one per processor.")(command)
+# `-j N`, handed over as `workers`; None where it is not given.
+workers_option = click.option("-j", "--workers", type=click.IntRange(min=0), metavar="N", help="Parallel workers; 0: one per processor.")
 
 
-def on_error_option(command: F) -> F:
-    """`--on-error raise|skip`, handed over as `on_error`."""
-    return _choice("on_error", "What damaged records do: end the work, or be counted and left out (exit code 1).")(command)
+def choice(name: str, words: Sequence[str], text: str | None = None, *more: str) -> Callable[[F], F]:
+    """An option for one of some words, the first of them where it is not given."""
+    return click.option(f"--{name}", *more, type=click.Choice(words), default=words[0], show_default=True, help=text)
 
 
-def _choice(name: str, text: str) -> Callable[[F], F]:
-    """The option for one of the words of a read option."""
-    words = CHOICES[name]
-    return click.option(f"--{name.replace('_', '-')}", type=click.Choice(words), default=words[0], show_default=True, help=text)
-
+on_error_option = choice(
+    "on-error", CHOICES["on_error"], "What damaged records do: end the work, or be counted and left out (exit code 1)."
+)
+exists_option = choice("exists", ("replace", "error"), "What happens to outputs that exist.")
 
 # The fields of `read.ReadOptions` that a command line sets, in the order of the help; the tar tools have no `group`.
 READ_OPTIONS: dict[str, Callable[..., Any]] = {
-    "key_split": _choice("key_split", "Where a name is split into key and extension."),
-    "group": _choice("group", "Where the members of a record are: side by side, or anywhere in the shard."),
-    "duplicates": _choice("duplicates", "Which field counts when one is given twice."),
+    "key_split": choice("key-split", CHOICES["key_split"], "Where a name is split into key and extension."),
+    "group": choice("group", CHOICES["group"], "Where the members of a record are: side by side, or anywhere in the shard."),
+    "duplicates": choice("duplicates", CHOICES["duplicates"], "Which field counts when one is given twice."),
     "concatenated": click.option("--concatenated", is_flag=True, help="Go on after the end of an archive: `cat a.tar b.tar`."),
 }
 
@@ -310,31 +309,23 @@ def _set_tags(ctx: click.Context, param: click.Parameter, value: str | None) -> 
     return value
 
 
-def tags_option(command: F) -> F:
-    """`--tags FILE`: where tags are. It is in force by itself; nothing is handed over."""
-    text = "A file of tags beside the data set, in place of your own."
-    return click.option("--tags", metavar="FILE", expose_value=False, is_eager=True, callback=_set_tags, help=text)(command)
+# `--tags FILE`: where tags are. It is in force by itself; nothing is handed over.
+_TAGS_TEXT = "A file of tags beside the data set, in place of your own."
+tags_option = click.option("--tags", metavar="FILE", expose_value=False, is_eager=True, callback=_set_tags, help=_TAGS_TEXT)
 
+# Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`; and `tags_option`.
+_WHERE_TEXT = "Only these: cls = 3 and json.w > 300, has:json, or words to look for in keys and texts; see tarviz sql."
+choice_options = together(
+    click.option("--where", default="", metavar="CONDITION", help=_WHERE_TEXT),
+    click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one per line."),
+    tags_option,
+)
 
-def choice_options(command: F) -> F:
-    """Which records: `--where CONDITION` and `--keys FILE`, handed over as `where` and `keys`; and `tags_option`."""
-    command = tags_option(command)
-    return click.option(
-        "--where",
-        default="",
-        metavar="CONDITION",
-        help="Only these: cls = 3 and json.w > 300, has:json, or words to look for in keys and texts; see tarviz sql.",
-    )(click.option("--keys", default="", metavar="FILE", help="Only the records whose keys a file lists, one per line.")(command))
-
-
-def reading_options(command: F) -> F:
-    """How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way), all of `READ_OPTIONS`, and which."""
-    command = choice_options(command)
-    for option in reversed(READ_OPTIONS.values()):
-        command = option(command)
-    return click.option("--strict/--lenient", "strict", default=None, help="Refuse, or show with a warning, what may be incomplete.")(
-        command
-    )
+# How records are cut: `--strict/--lenient` (handed over as `strict`, None: the verb's own way), all of `READ_OPTIONS`, and which.
+_STRICT_TEXT = "Refuse, or show with a warning, what may be incomplete."
+reading_options = together(
+    click.option("--strict/--lenient", "strict", default=None, help=_STRICT_TEXT), *READ_OPTIONS.values(), choice_options
+)
 
 
 def pairs(texts: Sequence[str], option: str, example: str) -> dict[str, Any]:

@@ -126,7 +126,7 @@ NUMBERS = Numbers()
 @click.argument("urls", nargs=-1, metavar="URL...", shell_complete=verb_base.complete_shards)
 @click.option("-c", "--chain", default=None, metavar="CHAIN", help="The ops to run on each record. [default: none, raw records]")
 @click.option("--select", default=None, metavar="FIELDS", help="What a step yields: jpg,cls. [default: all fields]")
-@click.option("--runner", type=click.Choice(["eager", "tf.data"]), default="eager", show_default=True)
+@verb_base.choice("runner", ("eager", "tf.data"))
 @click.option("-j", "--workers", type=NUMBERS, default=None, metavar="N,…", help="Threads that run the ops; several are swept.")
 @click.option("--batch", type=NUMBERS, default="32", show_default=True, metavar="N,…", help="Records in a batch; several are swept.")
 @click.option("--prefetch", type=NUMBERS, default=None, metavar="N,…", help="Batches kept ready (tf.data); several are swept.")
@@ -141,8 +141,7 @@ NUMBERS = Numbers()
 @click.option("--fail-below", type=float, default=0.9, show_default=True, metavar="RATIO", help="Slower than this: exit code 1.")
 @verb_base.choice_options
 @click.option("--wait", is_flag=True, help="In a notebook: wait for the end, then show the result.")
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None, wait: bool, as_json: bool, **wish: Any) -> Any:
     """Measure how fast shards become records.
 

@@ -173,8 +173,7 @@ def _ago(used: float | None) -> str:
 )
 @click.argument("words", nargs=-1, metavar="[list|prune|clear] [SHARD]...")
 @click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), help="Only these. [default: all]")
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(words: tuple[str, ...], kinds: tuple[Kind, ...], as_json: bool) -> Any:
     """Show what is kept on this machine, and remove it.
 

@@ -202,8 +202,7 @@ def _histograms(targets: Sequence[URL], reading: CutKeywords) -> Iterator[str]:
 @verb_base.output_option
 @click.option("--name", metavar="NAME", help="Of the data set. [default: that of the folder]")
 @click.option("--replace", "exists", flag_value="replace", default="error", help="Write over a card that is there.")
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(urls: Sequence[str], output: str | None, name: str | None, exists: Exists, as_json: bool) -> Any:
     """Write the card of a data set: README.md as the Hugging Face hub shows it, croissant.json, and a contact sheet.
 

@@ -143,5 +143,4 @@ def command(output: str | None, as_json: bool, **options: Any) -> Any:
     and links in a tar are not records and stay behind. Exit code 1: something was left out or warned of; 2: damage, and nothing has the
     output's name. Also there as tarscat and tarcat; GNU tar has a tarcat of its own, which joins volumes.
     """
-    result = cat(output=output or "-", **options)
-    return verb_base.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(cat(output=output or "-", **options), as_json)

@@ -134,8 +134,7 @@ def _tile(tile: StepTile, overlays: Overlays) -> str:
 @click.option("--field", default="", metavar="EXT", help="Field shown before any op. [default: the one the chains begin with]")
 @click.option("--columns", default="", metavar="RUNNERS", help="Also run the whole chain elsewhere and say what differs: tf.data.")
 @verb_base.page_option("--html", "page", help="Write a page with all pictures that needs nothing else.")
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(
     urls: tuple[str, ...],
     chains: Iterable[str],

@@ -12,17 +12,19 @@ from os import PathLike, fspath
 from typing import Any, get_args
 
 import click
+import numpy as np
 
 from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import Made, Tar
-from tarviz.formats.tar_header import TAR_END, tar_header
+from tarviz.formats.tar_header import tar_header
 from tarviz.model.config import parse_size
 from tarviz.model.errors import DataError, Fault, TarvizError, UsageError, safe
 from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.model.wording import plural
 from tarviz.outputs import Names
 from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.limits import Limits
 from tarviz.outputs.output import size_of
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
@@ -96,7 +98,7 @@ def create(
     With `count` or `size` an output goes on in another one, as `split` does; then its name needs a counter.
     """
     place, result = fspath(source), Created()
-    series = _Series(fspath(output), count, None if size is None else parse_size(size))
+    series = _Series(fspath(output), Limits(count, None if size is None else parse_size(size)))
     renamed: list[tuple[str, str]] = []
     numbered = layout == "yolo"
     folder = place != "-" and stores.is_local(place) and os.path.isdir(stores.local_path(place))
@@ -216,21 +218,21 @@ def _from_folder(root: str, groups: list[FileGroup], labels: list[str], *, split
 class _Series:
     """Outputs of each split, one after the other where a limit says so."""
 
-    def __init__(self, output: str, count: int | None, limit: int | None) -> None:
-        self.output, self.count, self.limit = output, count, limit
+    def __init__(self, output: str, limits: Limits) -> None:
+        self.output, self.limits = output, limits
+        self.limited = limits != Limits()
         self.done: list[Tar] = []
         self._open: dict[str, TarOutput] = {}
         self._number: dict[str, int] = {}
         self._inputs = Inputs(())
-        if (count is not None or limit is not None) and not Names(_CUT.sub("x", output)).counts:
+        if self.limited and not Names(_CUT.sub("x", output)).counts:
             raise UsageError(f"{output!r} has no counter.", hint="Write {shard:06d}.")
 
     def refuse(self, inputs: Iterable[str], splits: Iterable[str]) -> None:
         """`UsageError` when one of the outputs to come is one of the inputs."""
         self._inputs = Inputs(inputs)
         for split in splits:
-            limited = self.count is not None or self.limit is not None
-            self._inputs.refuse_any(self._names(split), count=None if limited else 1)
+            self._inputs.refuse_any(self._names(split), count=None if self.limited else 1)
 
     def _names(self, split: str) -> Names:
         return Names(_CUT.sub(lambda _: split, self.output))
@@ -241,22 +243,18 @@ class _Series:
 
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
-        size = sum(map(size_of, pieces))
         outlet = self._open.get(record.split)
-        if outlet is not None and outlet.records and self._full(outlet, size):
-            self._close(record.split)
-            outlet = None
+        if outlet is not None and self.limited:
+            size = sum(map(size_of, pieces))
+            if not self.limits.fit(np.array([size]), 0, outlet.records, outlet.bytes):
+                self._close(record.split)
+                outlet = None
         if outlet is None:
             number = self._number.get(record.split, 0)
             self._number[record.split] = number + 1
             outlet = self._open[record.split] = self._outlet(record.split, number)
         outlet.write(pieces)
         outlet.records += 1
-
-    def _full(self, outlet: TarOutput, size: int) -> bool:
-        if self.count is not None and outlet.records >= self.count:
-            return True
-        return self.limit is not None and outlet.bytes + size + len(TAR_END) > self.limit
 
     def _close(self, split: str) -> None:
         outlet = self._open.pop(split)
@@ -313,7 +311,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
     "-C", "--dir", "base", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="What a plan's paths are relative to."
 )
 @click.option("--as", "pairs", multiple=True, metavar="FIELD=COLUMN", help="Take a plan's column, as @jpg the files it names; no others.")
-@click.option("--layout", type=click.Choice([*get_args(Layout)]), default="auto", show_default=True, help="Of a folder.")
+@verb_base.choice("layout", get_args(Layout), "Of a folder.")
 @click.option("--yolo", "layout", flag_value="yolo", help="Pictures in images, what is said of them in labels; names in data.yaml.")
 @click.option("--voc", "layout", flag_value="voc", help="Pictures in JPEGImages, what is said of them in Annotations.")
 @click.option("--coco", metavar="FILE", help="COCO's annotations of the pictures in FOLDER.")
@@ -321,8 +319,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
 @click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of an output at most.")
 @verb_base.on_error_option
-@verb_base.quiet_option
-@verb_base.json_option
+@verb_base.result_options
 def command(source: str, target: str | None, output: str | None, pairs: tuple[str, ...], as_json: bool, **options: Any) -> Any:
     """Create a tar from a plan, a table with a row for each record, or from a folder.
 
@@ -332,5 +329,4 @@ def command(source: str, target: str | None, output: str | None, pairs: tuple[st
     """
     if target and output:
         raise UsageError("the output is named twice.")
-    result = create(source, output or target or "-", fields=columns(pairs), **options)
-    return verb_base.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(create(source, output or target or "-", fields=columns(pairs), **options), as_json)

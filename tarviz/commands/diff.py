@@ -108,8 +108,7 @@ def _some(keys: Sequence[str]) -> str:
 @click.argument("b", shell_complete=verb_base.complete_shards)
 @verb_base.reading_options
 @verb_base.on_error_option
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(a: str, b: str, as_json: bool, **options: Any) -> Any:
     """Tell two data sets apart: which records B has and A has not, which are gone, and which fields of the others changed.
 

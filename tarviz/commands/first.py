@@ -146,5 +146,4 @@ def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options:
 
     Records without the field are passed over. Exit code 1: there is no such record.
     """
-    result = first(urls, output or "-", **options)
-    return verb_base.emit(result, as_json, err=True)
+    return verb_base.emit(first(urls, output or "-", **options), as_json, err=True)

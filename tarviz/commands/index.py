@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any, Unpack
@@ -107,23 +108,18 @@ def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address
         verb_base.progress(len(missing), "shards") as bar,
         shard_table.shown(len(missing), "index", lambda made: (len(made), None), engine) as table,
     ):
-        job = _IndexJob(replace(options, where="", keys=""))
+        job = partial(_index_one, replace(options, where="", keys=""))
         results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=table.heard)
         for stat, made in zip(missing, results, strict=True):
             keep_index(stat, options, made)
             bar.add()
 
 
-@dataclass(frozen=True)
-class _IndexJob:
-    """Indexes one shard, in a process that may be another."""
-
-    options: stream.ReadOptions
-
-    def __call__(self, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> ShardIndex:
-        made = shard_index(url, self.options, cache=False)
-        assert made is not None  # may_stream is true
-        return made
+def _index_one(options: stream.ReadOptions, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> ShardIndex:
+    """Index one shard, in a process that may be another."""
+    made = shard_index(url, options, cache=False)
+    assert made is not None  # may_stream is true
+    return made
 
 
 def _write_dali(made: Index, target: str) -> list[URL]:
@@ -162,15 +158,12 @@ def _write_wids(made: Index, target: URL) -> URL:
 @click.option("--wids", metavar="FILE", help="Also write the list of shards, in JSON, that wids reads.")
 @click.option("--cache/--no-cache", default=True, show_default=True, help="Keep the index, or build it anew and drop it.")
 @jobs_options
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 @verb_base.reading_options
-def command(
-    urls: tuple[str, ...], dali: str | None, wids: str | None, cache: bool, as_json: bool, strict: bool | None, **changes: Any
-) -> Any:
+def command(urls: tuple[str, ...], as_json: bool, strict: bool | None, **options: Any) -> Any:
     """Index shards for random access, and write the index that NVIDIA DALI reads, or the list of shards that wids reads.
 
     The index is kept in the cache folder under the shard's URL, size and version, so it is never stale. In Python: tarviz.index(urls)[17],
     tarviz.index(urls)["train/n00000017"].
     """
-    return verb_base.emit(index(urls, cache=cache, dali=dali, wids=wids, strict=bool(strict), **changes), as_json)
+    return verb_base.emit(index(urls, strict=bool(strict), **options), as_json)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import click
 import numpy as np
@@ -210,7 +210,7 @@ def _twice(what: str) -> DataError:
 @verb_base.output_option
 @click.option("--on", metavar="COLUMN", help="Where a table has its keys. [default: __key__ or key]")
 @click.option("--as", "pairs", multiple=True, metavar="FIELD=COLUMN", help="A field of its own for a column, or of B; the others stay out.")
-@click.option("--how", type=click.Choice(["left", "inner"]), default="left", show_default=True, help="Keep what finds no partner, or not.")
+@verb_base.choice("how", get_args(How), "Keep what finds no partner, or not.")
 @click.option("--match", default="{key}", show_default=True, metavar="TEMPLATE", help="What to look up, of {key} {folder} {base}.")
 @click.option("--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where a table, a pipe, a packed shard is kept.")
 @tool_options
@@ -220,5 +220,4 @@ def command(a: str, b: str, output: str | None, pairs: tuple[str, ...], as_json:
     New fields stand behind the old ones; columns go into the field json, or with --as into fields of their own. A field that both have is
     an error unless its bytes are the same; --duplicates first takes that of A, last that of B. A table needs the extra `table`.
     """
-    result = join(a, b, output or "-", fields=columns(pairs) or None, **options)
-    return verb_base.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(join(a, b, output or "-", fields=columns(pairs) or None, **options), as_json)

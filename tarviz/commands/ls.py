@@ -228,16 +228,14 @@ def entries(urls: URLs, *, concatenated: bool = False) -> Entries:
 @click.option("--members", is_flag=True, help="Every entry of the tar, of any type; with --json one object per line.")
 @click.option("--cache/--no-cache", default=True, help="Keep the index that comes of it.", show_default=True)
 @click.option("-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Shards far away that are looked at at a time. [default: 16]")
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 @verb_base.reading_options
-def command(urls: tuple[str, ...], members: bool, cache: bool, jobs: int | None, as_json: bool, concatenated: bool, **options: Any) -> Any:
+def command(urls: tuple[str, ...], members: bool, as_json: bool, strict: bool | None, **options: Any) -> Any:
     """List shards: records, sizes, fields, and what is damaged.
 
     Only headers are read, but for shards far away with small members: those are streamed once. Exit code 0: clean; 1: warnings;
     2: damage. A folder stands for the shards in it, and quotes keep a template from the shell.
     """
     if members:
-        return verb_base.emit(entries(urls, concatenated=concatenated), as_json)
-    options["strict"] = bool(options["strict"])
-    return verb_base.emit(ls(urls, cache=cache, jobs=jobs, concatenated=concatenated, **options), as_json)
+        return verb_base.emit(entries(urls, concatenated=options["concatenated"]), as_json)
+    return verb_base.emit(ls(urls, strict=bool(strict), **options), as_json)

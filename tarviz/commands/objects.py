@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 import click
 
 from tarviz.cli import verb_base
-from tarviz.commands.sql import Answer, pieces
+from tarviz.commands.sql import Answer, format_of, pieces
 from tarviz.formats.tar_header import tar_member
 from tarviz.looks import voc
 from tarviz.model.class_names import ClassNames, from_zero
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 Form: TypeAlias = Literal["coco", "yolo", "voc", "parquet", "csv"]
 _ENDS: dict[str, Form] = {"json": "coco", "parquet": "parquet", "csv": "csv"}
+_HINT = "Name it .json (COCO), .csv or .parquet, or say --yolo or --voc."
 _UNLABELLED = "unlabelled"  # the class of objects without a label, in forms where each has one
 _PLAIN = "shard, key, n, field, kind, label, label_id, score, x0, y0, x1, y1, area, width, height, crowd"
 _HOLDS = {"yolo": {"outlines"}, "voc": set[str](), "csv": {"score", "crowd"}}  # beside label and box; the other forms hold all
@@ -87,7 +88,7 @@ def objects(
     table = Table(urls, classes=classes, **reading)
     if output is not None:
         Inputs(table.sources).refuse(fspath(output))
-    form = form or (None if output is None else _form(fspath(output)))
+    form = form or (None if output is None else format_of(fspath(output), _ENDS, _HINT))
     found = table.arrow("SELECT * FROM objects ORDER BY shard, n")
     pictures = _pictures(table) if form in ("coco", "voc") and output is not None else []
     if where.strip():
@@ -113,13 +114,6 @@ def _pictures(table: Table) -> list[dict[str, Any]]:
     name = " ".join(f"WHEN {quoted_name(f'{ext}.width')} > 0 THEN key || {literal(f'.{ext}')}" for ext in exts)
     found = table.arrow(f"SELECT shard, key, n, {', '.join(sides)}, CASE {name} END AS name FROM records ORDER BY shard, n").to_pylist()
     return [each for each in found if each["width"] and each["height"]]
-
-
-def _form(name: str) -> Form:
-    form = _ENDS.get(name.lower().rpartition(".")[2])
-    if form is None:
-        raise UsageError(f"{name!r} says no format.", hint="Name it .json (COCO), .csv or .parquet, or say --yolo or --voc.")
-    return form
 
 
 def _write(made: Objects, output: str, form: Form, classes: Sequence[str], pictures: Sequence[dict[str, Any]]) -> None:
@@ -267,8 +261,7 @@ def _runs(row: dict[str, Any]) -> dict[str, Any] | list[Any]:
 @click.option("--voc", "form", flag_value="voc", help="A tar of KEY.xml.")
 @click.option("--classes", metavar="FILE", default="", help="Names of classes, one a line, in the order of their numbers.")
 @click.option("--where", metavar="CONDITION", default="", help="Of the records that fit: any_object(label = 'star' and score > 0.5)")
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(urls: Sequence[str], output: str | None, form: Form | None, classes: str, where: str, as_json: bool) -> Any:
     """Count boxes, polygons, masks and key points, or write them.
 

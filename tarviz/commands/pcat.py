@@ -185,5 +185,4 @@ def command(urls: tuple[str, ...], output: str | None, as_json: bool, **options:
     Every shard is read to its end. The order is that of cat, or a mix by weight, or a shuffle; the same seed gives the same bytes, whatever
     the number of readers.
     """
-    result = pcat(urls, output or "-", **options)
-    return verb_base.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(pcat(urls, output or "-", **options), as_json)

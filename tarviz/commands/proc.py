@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple, Unpack, get_args
 
 import click
 
@@ -262,13 +262,7 @@ class _Writer:
 @click.option("--keep-failed", is_flag=True, help="Write what a command that fails leaves, with a warning (exit code 1).")
 @click.option("-n", "--count", type=click.IntRange(min=0), metavar="N", help="Records to read at most.")
 @click.option("--any-key", is_flag=True, help="Run on keys that would lead out of a folder, too.")
-@click.option(
-    "--mode",
-    type=click.Choice(["tar", "lines", "pages", "keys"]),
-    default="tar",
-    show_default=True,
-    help="What the inputs are: tars, or texts, a record for each line, page (^L) or key.",
-)
+@verb_base.choice("mode", get_args(Mode), "What the inputs are: tars, or texts, a record for each line, page (^L) or key.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Kill a command that takes longer.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random ops.")
 @click.option("--tmp", type=click.Path(file_okay=False, exists=True), metavar="DIR", help="Where the private folders are made.")
@@ -284,5 +278,4 @@ def command(urls: tuple[str, ...], output: str | None, line: str | None, as_json
     --keep-failed (exit code 1).
     """
     with ended_by_signals():
-        result = proc(urls, output or "-", command=line, **options)
-    return verb_base.emit(result, as_json, err=result.to_stdout)
+        return verb_base.emit(proc(urls, output or "-", command=line, **options), as_json)

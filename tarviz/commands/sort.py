@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import Any, Literal, TypeAlias, Unpack
+from typing import Any, Literal, TypeAlias, Unpack, get_args
 
 import click
 import numpy as np
@@ -204,7 +204,7 @@ class _SortValues:
 @verb_base.verb("sort", example=["tarviz sort --by cls --as int in.tar -o out.tar", "tarviz sort --shuffle --seed 3 in.tar > out.tar"])
 @verb_base.output_option
 @click.option("-k", "--by", default="key", show_default=True, metavar="FIELD", help="key, a field (cls), or a path into one (json.w).")
-@click.option("--as", "to", type=click.Choice(["text", "int", "float"]), default="text", show_default=True, help="How values compare.")
+@verb_base.choice("as", get_args(SortAs), "How values compare.", "to")
 @click.option("--shuffle", is_flag=True, help="A random order, drawn from each key and the seed.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the shuffle.")
 @click.option("-r", "--reverse", is_flag=True, help="The largest first.")
@@ -220,5 +220,4 @@ def command(output: str | None, as_json: bool, **options: Any) -> Any:
     Nothing is dropped, equal ranks keep their order, and members of one record that stood apart come together. Only headers (and the
     field sorted by) are held in memory: about 60 bytes a record.
     """
-    result = sort(output=output or "-", **options)
-    return verb_base.emit(result, as_json, err=result.to_stdout)
+    return verb_base.emit(sort(output=output or "-", **options), as_json)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field
+from functools import cached_property, partial
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -22,6 +22,7 @@ from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, to_bytes
 from tarviz.outputs import Exists, Names, counted, proof
 from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.limits import Limits
 from tarviz.outputs.piped import is_command
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import resolved
@@ -84,14 +85,14 @@ def split(
     return _OnEngine(plan, engine, address, jobs, resume).made() if spread else _here(plan, parts, by)
 
 
-def _limits(count: int | None, size: int | float | str | None, shards: int | None) -> split_pieces.Limits:
+def _limits(count: int | None, size: int | float | str | None, shards: int | None) -> Limits:
     """What a shard holds at most."""
     if count is None and size is None:
         count, size = DEFAULT_COUNT, DEFAULT_SIZE
     limit = None if size is None else parse_size(size)
     if any(each is not None and each < 1 for each in (count, limit, shards)):
         raise UsageError("a shard holds at least one record, and there is at least one.")
-    return split_pieces.Limits(count, limit)
+    return Limits(count, limit)
 
 
 def _parts(ratio: str | Mapping[str, float], by: str, output: str) -> Parts | None:
@@ -117,7 +118,7 @@ class _Plan:
 
     urls: list[URL]
     names: list[Names]
-    limits: split_pieces.Limits
+    limits: Limits
     start: int
     most: int | None
     command: str | None
@@ -232,12 +233,13 @@ class _OnEngine:
         reading = self.plan.options
         # What a condition chooses may change without its text changing: tags, a list of keys.
         sure = not (reading.where or reading.keys)
-        options = {**asdict(self.plan.limits), **{name: getattr(reading, name) for name in _BYTES}} if sure else None
+        limits = {"count": self.plan.limits.count, "size": self.plan.limits.size}
+        options = {**limits, **{name: getattr(reading, name) for name in _BYTES}} if sure else None
         return {"format": "tar", "verb": "split", "tarviz": __version__, "options": options}
 
     def _sizes(self, options: ReadOptions, versions: list[dict[str, Any]], report: ReadReport) -> Generator[NDArray[np.int64], None, None]:
         """The sizes of each shard's records, as they are asked for; its version and report go where they belong."""
-        urls, job = self.plan.urls, split_pieces.MeasureJob(options)
+        urls, job = self.plan.urls, partial(split_pieces.measure, options)
         with closing(self._each("measure", job, urls, len(urls), lambda found: [len(found.sizes)])) as results:
             for measured in results:
                 versions.append(measured.version)
@@ -268,7 +270,7 @@ def pattern(text: str) -> str:
     """
     if counted(text) or "{" in text or text == "-" or is_command(text):
         return text
-    suffix = next((suffix for suffix in sorted(SHARD_SUFFIXES, key=len, reverse=True) if text.endswith(suffix)), "")
+    suffix = next((suffix for suffix in SHARD_SUFFIXES if text.endswith(suffix)), "")
     return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
 
 
@@ -345,9 +347,7 @@ class _Shards:
 )
 @click.option("--group", "by", default="", metavar="COLUMN", help="With --ratio: by a column, json.patient.")
 @inputs_argument
-@click.option(
-    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
-)
+@verb_base.exists_option
 @engine_options
 @tool_options
 def command(urls: tuple[str, ...], ready: str | None, as_json: bool, **options: Any) -> Any:

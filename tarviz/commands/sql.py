@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, Unpack
 
 import click
 
@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     from tarviz.table.table import Table
 
 Format: TypeAlias = Literal["table", "csv", "csv-safe", "json", "parquet"]
+T = TypeVar("T")
+
 _ENDS: dict[str, Format] = {"csv": "csv", "parquet": "parquet", "json": "json", "jsonl": "json"}
+_HINT = "Name it .csv, .json or .parquet, or say --csv, --json, --parquet."
 SHOWN = 40  # rows that a terminal or a cell is shown
 _WIDE = 60  # characters of a value there
 
@@ -139,15 +142,14 @@ def sql(
         answer = Answer(table.arrow(query), table.findings, of_types=table.notes)
     if output is not None:
         answer.output = fspath(output)
-        _write(answer, fspath(output), format or _format(fspath(output)))
+        _write(answer, fspath(output), format_of(fspath(output), _ENDS, _HINT) if format is None else format)
     return answer
 
 
-def _format(name: str) -> Format:
-    """How an answer is written, by the output's name."""
-    format = _ENDS.get(name.lower().rpartition(".")[2])
-    if format is None:
-        raise UsageError(f"{name!r} says no format.", hint="Name it .csv, .json or .parquet, or say --csv, --json, --parquet.")
+def format_of(name: str, ends: Mapping[str, T], hint: str) -> T:
+    """How an output is written, by the ending of its name."""
+    if (format := ends.get(name.lower().rpartition(".")[2])) is None:
+        raise UsageError(f"{name!r} says no format.", hint=hint)
     return format
 
 
@@ -201,19 +203,8 @@ def pieces(table: pa.Table, format: Format) -> Iterator[bytes]:
 @verb_base.tags_option
 @verb_base.workers_option
 @cluster_options
-@verb_base.json_option
-@verb_base.quiet_option
-def command(
-    words: Sequence[str],
-    output: str | None,
-    format: Format | None,
-    memory: str | None,
-    timeout: float | None,
-    workers: int | None,
-    engine: str,
-    address: str | None,
-    as_json: bool,
-) -> Any:
+@verb_base.result_options
+def command(words: Sequence[str], output: str | None, format: Format | None, engine: str, as_json: bool, **limits: Any) -> Any:
     """Ask shards in SQL.
 
     The table is named records: one row per record; columns key, shard, n, size and those of the fields (cls, txt, json.path, jpg.width).
@@ -227,17 +218,8 @@ def command(
     if not urls:
         raise UsageError("the shards are missing.", hint="Write tarviz sql 'SELECT count(*) FROM records' SHARDS.")
     chosen: Format | None = "json" if as_json and output else format
-    answer = sql(
-        query,
-        urls,
-        None if output in (None, "-") else output,
-        format=chosen,
-        memory=memory,
-        workers=workers,
-        timeout=timeout,
-        engine=None if engine == "local" else engine,
-        address=address,
-    )
+    target = None if output in (None, "-") else output
+    answer = sql(query, urls, target, format=chosen, engine=None if engine == "local" else engine, **limits)
     if format is not None and answer.output is None:
         if format == "parquet" and sys.stdout.isatty():
             raise UsageError("a terminal takes no Parquet.", hint="Name a file: -o answer.parquet.")

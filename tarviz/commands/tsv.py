@@ -198,5 +198,4 @@ def command(output: str | None, format: Format | None, as_json: bool, **options:
     """
     if as_json and format:
         raise UsageError("a table has one format.", hint="Leave out --json, which writes JSON lines, or the other.")
-    result = tsv(output=output or "-", format="json" if as_json else format or "tsv", **options)
-    return verb_base.emit(result, False, err=result.to_stdout)
+    return verb_base.emit(tsv(output=output or "-", format="json" if as_json else format or "tsv", **options))

@@ -14,6 +14,7 @@ from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.types import Buffer
 from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.limits import Limits
 from tarviz.outputs.manifest import SourcePart, Written
 from tarviz.outputs.names import Exists, Names
 from tarviz.outputs.output import Output
@@ -67,17 +68,18 @@ class Outputs(Whole):
     done: list[Written] = field(default_factory=list)
     inputs: Inputs | None = None
     _output: Output | None = None
-    _room: int = 0  # bytes left in the output that is open
     _parts: list[SourcePart] = field(default_factory=list)
     _source: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:
+        limit = None
         if self.max_size is not None:
-            self.max_size = limit = config.parse_size(self.max_size)
+            limit = config.parse_size(self.max_size)
             if limit <= 0:
                 raise UsageError("max_shard_size must be more than 0 bytes.")
         if self.max_records is not None and self.max_records < 1:
             raise UsageError("an output holds at least one record.")
+        self._limits = Limits(self.max_records, limit, len(self.ending))
 
     def source(self, entry: dict[str, Any]) -> None:
         """Set the source shard that later `add` calls are attributed to in the manifest (see `source_entry`)."""
@@ -86,21 +88,19 @@ class Outputs(Whole):
     def add(self, run: Run, numbers: NDArray[np.int64] | None = None, stop: int = 0) -> None:
         """Write records. `numbers` are theirs in the source, `stop` the number that comes after them there."""
         ends = np.cumsum(run.size)
-        first, count = 0, len(ends)
-        while first < count:
-            base = int(ends[first - 1]) if first else 0
-            last = self._fit(ends, first, base)
+        first = 0
+        while first < len(ends):
+            output = self._open()
+            last = self._limits.fit(ends, first, output.records, output.bytes)
             if last == first:
                 self._close(full=True)
                 continue
-            output = self._open()
-            size = int(ends[last - 1]) - base
+            size = int(ends[last - 1]) - (int(ends[first - 1]) if first else 0)
             output.write(
                 [_FramedRecords(run, first, last, size)] if isinstance(run, RecordFrames) else run.buffers(first, last), last - first
             )
-            self._room -= size
             if self._source is not None and numbers is not None:
-                self._note(int(numbers[first]), stop if last == count else int(numbers[last]))
+                self._note(int(numbers[first]), stop if last == len(ends) else int(numbers[last]))
             first = last
 
     def settle(self) -> None:
@@ -108,24 +108,12 @@ class Outputs(Whole):
         if self._output is not None:
             self._output.settle()
 
-    def _fit(self, ends: NDArray[np.int64], first: int, base: int) -> int:
-        """Up to which record the output takes; `first` when it is full. An empty output takes one whatever its size."""
-        held = self._output.records if self._output is not None else 0
-        last = len(ends)
-        if self.max_size is not None:
-            room = self._room if held else int(self.max_size) - len(self.ending)
-            last = int(np.searchsorted(ends, base + room, side="right"))
-        if self.max_records is not None:
-            last = min(last, first + self.max_records - held)
-        return max(last, first + (held == 0))
-
     def _open(self) -> Output:
         if self._output is None:
             url = self.names.at(self.start + len(self.done))
             if self.inputs is not None:
                 self.inputs.refuse(url)
             self._output = Output(url, packing=self.compression, exists=self.exists, ending=self.ending)
-            self._room = int(self.max_size or 0) - len(self.ending)
             self._parts = []
         return self._output
 

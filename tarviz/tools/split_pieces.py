@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.engines import Tick
-from tarviz.formats.tar_header import TAR_END
 from tarviz.model.errors import ChangedError, Fault, StoreError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.outputs import Exists, proof
 from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.limits import Limits
 from tarviz.outputs.manifest import forget_manifest
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import version
@@ -38,30 +38,6 @@ def sizes(batch: Batch) -> Ints:
     own = np.concatenate(([0], np.cumsum(np.bincount(row, end - begin, len(batch.block.members)).astype(np.int64))))
     taken: Ints = own[batch.block.rows[1:]] - own[batch.block.rows[:-1]]
     return taken
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What a shard holds at most: `count` records, `size` bytes of tar, end mark included; None: no limit."""
-
-    count: int | None = None
-    size: int | None = None
-
-    def fit(self, ends: Ints, first: int, records: int, size: int) -> int:
-        """Up to which record a shard of `records` and `size` bytes takes those from `first`; an empty one takes one of any size.
-
-        `ends` is where each record ends, in bytes from the first of them.
-
-        >>> Limits(count=4).fit(np.array([512, 1024, 1536]), 0, 2, 1024), Limits(size=2560).fit(np.array([512, 1024, 1536]), 1, 0, 0)
-        (2, 3)
-        """
-        last = len(ends)
-        if self.size is not None:
-            room = self.size - len(TAR_END) - size
-            last = int(np.searchsorted(ends, (int(ends[first - 1]) if first else 0) + room, side="right"))
-        if self.count is not None:
-            last = min(last, first + self.count - records)
-        return max(last, first + (records == 0))
 
 
 def run_on(command: str, url: URL, report: ReadReport, *, skip: bool) -> None:
@@ -120,20 +96,15 @@ class Measured:
     report: ReadReport
 
 
-@dataclass(frozen=True)
-class MeasureJob:
+def measure(options: ReadOptions, url: URL, file: IO[bytes] | None, tick: Tick) -> Measured:
     """The sizes of a shard's records."""
-
-    options: ReadOptions
-
-    def __call__(self, url: URL, file: IO[bytes] | None, tick: Tick) -> Measured:
-        now, report, found = version(url), ReadReport(), [np.zeros(0, np.int64)]
-        with closing(intake([url], self.options, report)) as batches:
-            for batch in batches:
-                found.append(sizes(batch))
-                tick(int(found[-1].sum()))
-                del batch
-        return Measured(np.concatenate(found), now, report)
+    now, report, found = version(url), ReadReport(), [np.zeros(0, np.int64)]
+    with closing(intake([url], options, report)) as batches:
+        for batch in batches:
+            found.append(sizes(batch))
+            tick(int(found[-1].sum()))
+            del batch
+    return Measured(np.concatenate(found), now, report)
 
 
 @dataclass(frozen=True, slots=True)

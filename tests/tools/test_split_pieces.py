@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from tarviz.commands.split import split
 from tarviz.model.errors import ChangedError, DataError, Fault, StoreError, UsageError
 from tarviz.model.types import URL
+from tarviz.outputs.limits import Limits
 from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.strategies import numbered
-from tarviz.tools.split_pieces import Limits, OutputJob, OutputPart, OutputTask, cut, output_tasks, run_on
+from tarviz.tools.split_pieces import OutputJob, OutputPart, OutputTask, cut, output_tasks, run_on
 from tests.conftest import sampled
 
 SIZES = st.lists(st.lists(st.integers(1, 6).map(lambda blocks: 512 * blocks), max_size=8).map(lambda each: np.array(each, np.int64)))
@@ -172,20 +173,3 @@ class TestCommand:
             run_on("exit 3; ", URL("a.tar"), ReadReport(), skip=False)
         run_on("kill -9 $$; ", URL("a.tar"), report := ReadReport(), skip=True)
         assert [Fault("E_COMMAND", "the command ended with -9 on this shard, which is written.", "a.tar")] == report.skipped
-
-
-def test_as_many_records_as_fit():
-    for limits, ends, first, records, size, last in [
-        (Limits(), [512, 1024], 0, 7, 9000, 2),
-        (Limits(count=3), [512, 1024, 1536], 0, 1, 0, 2),
-        (Limits(count=3), [512, 1024, 1536], 1, 3, 0, 1),
-        (Limits(size=2560), [512, 1024, 2048], 0, 0, 0, 2),
-        (Limits(size=2560), [512, 1024, 1536], 0, 0, 0, 3),
-        (Limits(size=2559), [512, 1024, 1536], 0, 0, 0, 2),
-        (Limits(size=2560), [512, 1024, 1536], 1, 1, 512, 3),
-        (Limits(size=2560), [512, 1024, 1536], 1, 1, 1024, 2),
-        (Limits(size=100), [9000, 9512], 0, 0, 0, 1),
-        (Limits(size=100), [9000, 9512], 0, 1, 512, 0),
-        (Limits(count=1, size=9999), [512, 1024], 0, 0, 0, 1),
-    ]:
-        assert last == limits.fit(np.array(ends), first, records, size)

@@ -210,17 +210,14 @@ def _selected(text: str | None) -> Any:
 @click.option("--compression", type=click.Choice(["gzip", "zlib"]), help="Compress the outputs.")
 @click.option("--key/--no-key", default=True, show_default=True, help="Write the key as feature __key__.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random ops.")
-@click.option(
-    "--exists", type=click.Choice(["replace", "error"]), default="replace", show_default=True, help="What happens to outputs that exist."
-)
+@verb_base.exists_option
 @click.option("--resume", is_flag=True, help="Keep outputs that their manifest proves.")
 @click.option("--manifest/--no-manifest", default=True, show_default=True, help="Write NAME.manifest.json beside each output.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be written.")
 @verb_base.workers_option
 @cluster_options
 @verb_base.on_error_option
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 @verb_base.reading_options
 def command(
     urls: tuple[str, ...],

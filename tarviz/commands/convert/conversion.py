@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import IO, Any
 
 from tarviz import engines, stores
@@ -96,7 +97,7 @@ class Conversion:
         if not candidates:
             return {}
         quiet = engines.EnginePlan(self._plan.count and min(self._plan.count, len(candidates)), address=self._plan.address)
-        with engines.start(self._engine, ranges.RangeJob(self._recipe.options, ranges.PIECE), quiet) as engine:
+        with engines.start(self._engine, partial(ranges.find_ranges, self._recipe.options), quiet) as engine:
             chosen = ranges.large(todo, self._plan.count or engine.room, carried=carried)
             found = [parts for parts, _ in engine.run(chosen)]
         cut = {
@@ -115,7 +116,7 @@ class Conversion:
             return
         parts = [part for source in sources for part in cut[source.number]]
         with self._start(tasks.PieceJob(self._recipe), len(parts), spool=_folder(self._settings.names)) as engine:
-            results = engine.run(parts, lambda at, error: tasks.Outcome.of(error))
+            results = engine.run(parts, lambda at, error: tasks.Outcome(error=error))
             for source in sources:
                 pieces = itertools.islice(results, len(cut[source.number]))
                 try:
@@ -128,7 +129,7 @@ class Conversion:
                     yield source, outcome
 
     def _joined(self, source: tasks.ShardToConvert, pieces: Iterator[tuple[tasks.Outcome, IO[bytes] | None]]) -> tasks.Outcome:
-        whole = tasks.Outcome(ReadReport(), set())
+        whole = tasks.Outcome()
         with self._settings.outputs(source.number, inputs=self._inputs) as run:
             for outcome, file in pieces:
                 whole.report.merge(outcome.report)
@@ -220,8 +221,8 @@ def kept_each(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert])
     def of(source: tasks.ShardToConvert) -> Written | None:
         url = settings.names.at(source.number)
         manifest = _manifest(url, settings)
-        parts = manifest.get("sources", []) if manifest else []
-        return proven(url, manifest) if manifest and len(parts) == 1 and _same(parts[0], source.entry) else None
+        parts = manifest.get("sources", [])
+        return proven(url, manifest) if len(parts) == 1 and _same(parts[0], source.entry) else None
 
     with ThreadPoolExecutor(_READ_AT_ONCE, "tarviz-kept") as pool:
         found = pool.map(of, sources)
@@ -234,9 +235,9 @@ def kept_sequence(settings: tasks.Settings, sources: Sequence[tasks.ShardToConve
     number = record = 0
     while True:
         url = settings.names.at(len(kept)) if settings.max_size is not None or not kept else None
-        manifest = _manifest(url, settings) if url else None
-        parts = manifest.get("sources", []) if manifest else []
-        if url is None or manifest is None or not _follows(parts, sources, number, record):
+        manifest = _manifest(url, settings) if url else {}
+        parts = manifest.get("sources", [])
+        if url is None or not manifest or not _follows(parts, sources, number, record):
             return kept, number, record
         whole = settings.manifest is not None and manifest.get("inputs") == settings.manifest.get("inputs")
         if not (manifest.get("full") or whole) or (written := proven(url, manifest)) is None:
@@ -258,10 +259,11 @@ def _follows(parts: Sequence[Mapping[str, Any]], sources: Sequence[tasks.ShardTo
     return True
 
 
-def _manifest(url: URL, settings: tasks.Settings) -> dict[str, Any] | None:
-    found = read_manifest(url)
+def _manifest(url: URL, settings: tasks.Settings) -> dict[str, Any]:
+    """The manifest of an output that was made in this way; {} where there is none."""
+    found = read_manifest(url) or {}
     wanted = json.loads(json.dumps(dict(settings.manifest or {})))
-    return found if found and all(found.get(name) == wanted.get(name) for name in ("format", "options")) else None
+    return found if all(found.get(name) == wanted.get(name) for name in ("format", "options")) else {}
 
 
 def _same(part: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:

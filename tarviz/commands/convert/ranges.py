@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import IO
 
 import numpy as np
@@ -11,9 +10,10 @@ import numpy as np
 from tarviz.commands.convert.tasks import ShardToConvert
 from tarviz.engines import Tick
 from tarviz.model.errors import TarvizError
+from tarviz.outputs.limits import Limits
 from tarviz.read.indexed import RecordRange, dividing_index
 from tarviz.read.stream import ReadOptions
-from tarviz.tools.split_pieces import Limits, cut
+from tarviz.tools.split_pieces import cut
 
 PIECE = 64 << 20
 """Bytes of a shard that one task takes; more where a record is larger."""
@@ -35,18 +35,12 @@ def large(sources: Sequence[ShardToConvert], room: int, *, carried: bool) -> lis
     return [source for source, size in zip(sources, sizes, strict=True) if size > least]
 
 
-@dataclass(frozen=True)
-class RangeJob:
+def find_ranges(options: ReadOptions, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> list[RecordRange]:
     """The ranges of a shard that are to be tasks of their own; none where no index tells them without reading the shard."""
-
-    options: ReadOptions
-    size: int
-
-    def __call__(self, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> list[RecordRange]:
-        try:
-            return ranges(source, self.options, self.size)
-        except TarvizError:
-            return []  # whoever converts it says what is wrong
+    try:
+        return ranges(source, options, PIECE)
+    except TarvizError:
+        return []  # whoever converts it says what is wrong
 
 
 def ranges(source: ShardToConvert, options: ReadOptions, size: int) -> list[RecordRange]:

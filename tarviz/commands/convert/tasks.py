@@ -42,17 +42,7 @@ class Settings:
         return self.names.counts and self.max_size is None
 
     def outputs(self, start: int = 0, done: Sequence[Written] = (), inputs: Inputs | None = None) -> Outputs:
-        return Outputs(
-            self.names,
-            max_size=self.max_size,
-            compression=self.compression,
-            exists=self.exists,
-            ending=self.ending,
-            manifest=self.manifest,
-            start=start,
-            done=list(done),
-            inputs=inputs,
-        )
+        return Outputs(**vars(self), start=start, done=list(done), inputs=inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +68,13 @@ def sources(shards: Sequence[URL]) -> list[ShardToConvert]:
 class Outcome:
     """What a job gives back."""
 
-    report: ReadReport
-    seen: set[str]
+    report: ReadReport = field(default_factory=ReadReport)
+    seen: set[str] = field(default_factory=set)
     written: list[Written] = field(default_factory=list)
     size: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     numbers: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     stop: int = 0
     error: Exception | None = None
-
-    @classmethod
-    def of(cls, error: Exception) -> Outcome:
-        """That of a task which could not be done."""
-        return cls(ReadReport(), set(), error=error)
 
 
 @dataclass(frozen=True)

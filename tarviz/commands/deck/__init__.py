@@ -43,17 +43,6 @@ class Deck(verb_base.Result):
         line = f"{redact(safe(self.path))}: {', '.join(parts)}, {format_size(self.size)}, in {self.seconds:.0f} s"
         return "\n".join([line, *([redact(safe(self.pdf))] if self.pdf else []), *map(str, self.warnings)])
 
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "path": redact(self.path),
-            "size": self.size,
-            "slides": self.slides,
-            "widgets": self.widgets,
-            "seconds": round(self.seconds, 2),
-            "pdf": self.pdf,
-            "warnings": [fault.to_dict() for fault in self.warnings],
-        }
-
 
 def deck(
     file: str | os.PathLike[str],
@@ -89,7 +78,7 @@ def deck(
         printed = str(Path(target).with_suffix(".pdf") if pdf is True else os.fspath(pdf))
         print_pdf(made.html, Path(printed))
     warnings = [Fault("W_EXTERNAL", f"a reader without a network does not see {address}", shard=str(path)) for address in made.external]
-    return Deck(target, len(data), made.slides, made.widgets, time.perf_counter() - begin, printed, warnings)
+    return Deck(target, len(data), made.slides, made.widgets, round(time.perf_counter() - begin, 2), printed, warnings)
 
 
 def print_pdf(html: str, path: Path) -> None:
@@ -117,9 +106,7 @@ def print_pdf(html: str, path: Path) -> None:
 @verb_base.verb("deck", example=["tarviz deck slides/tarviz-in-ten-minutes.md -o talk.html", "tarviz deck talk.md -o talk.html --pdf"])
 @click.argument("file", metavar="FILE", type=click.Path(dir_okay=False))
 @click.option("-o", "--output", metavar="URL", help="Where to write. [default: FILE.html]")
-@click.option(
-    "--execute", type=click.Choice(["always", "never"]), default="always", show_default=True, help="never: outputs stored in the .ipynb."
-)
+@verb_base.choice("execute", ("always", "never"), "never: outputs stored in the .ipynb.")
 @click.option("--pdf", is_flag=True, help="Also print it, beside the HTML; needs Chromium.")
 @click.option(
     "--budget",
@@ -129,13 +116,12 @@ def print_pdf(html: str, path: Path) -> None:
     help="What each widget may keep, to be alive without a kernel.",
 )
 @click.option("--timeout", type=click.IntRange(min=1), default=600, show_default=True, metavar="SECONDS", help="For one cell.")
-@verb_base.json_option
-@verb_base.quiet_option
-def command(file: str, output: str | None, execute: Literal["always", "never"], pdf: bool, budget: int, timeout: int, as_json: bool) -> Any:
+@verb_base.result_options
+def command(file: str, as_json: bool, **options: Any) -> Any:
     """Make slides of a notebook.
 
     FILE is a notebook as Markdown (jupytext) or .ipynb, its cells marked slide, subslide, fragment, skip or notes as in Jupyter. It is
     executed, then written as one HTML file that needs nothing else: no network, no server, no kernel. Keys: arrows turn slides, S opens
     the speaker's notes, O shows all, F fills the screen; ?print-pdf after the address prints.
     """
-    return verb_base.emit(deck(file, output, execute=execute, pdf=pdf, budget=budget, timeout=timeout), as_json)
+    return verb_base.emit(deck(file, **options), as_json)

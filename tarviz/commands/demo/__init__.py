@@ -176,8 +176,7 @@ def demo(folder: str | PathLike[str] = "demo") -> Demo:
 
 @verb_base.verb("demo", example=["tarviz demo", "tarviz demo /tmp/look"])
 @click.argument("folder", default="demo", type=click.Path(file_okay=False))
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 def command(folder: str, as_json: bool) -> Any:
     """From tar shards to a trained model, in a minute.
 

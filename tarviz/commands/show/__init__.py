@@ -180,8 +180,7 @@ def _small(picture: bytes) -> bool:
     "show", example=["tarviz show 'data/train-{0000..0003}.tar'", "tarviz show -n 100 --html sheet.html data/", "tarviz show x.tfrecord"]
 )
 @verb_base.urls_argument
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 @click.option(
     "-n", "-c", "--count", type=click.IntRange(min=1), help=f"Records. [default: {TEXT_COUNT}; {SHEET_COUNT} with --html or --png]"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any, Unpack
 
 import click
@@ -55,7 +55,7 @@ def verify(
     if "-" not in targets and (engines.travels(engine) or (jobs is not None and len(targets) > 1)):
         if repair:
             raise UsageError("a repair is done by one process.", hint="Leave out jobs and engine.")
-        job = _VerifyJob({"deep": deep, "examples": examples, "format": format, **reading_options})
+        job = partial(_verify_one, {"deep": deep, "examples": examples, "format": format, **reading_options})
         with (
             verb_base.progress(len(targets), "shards") as bar,
             shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as table,
@@ -112,15 +112,10 @@ def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions)
         table.tags.add(pairs, "bad", note)
 
 
-@dataclass(frozen=True)
-class _VerifyJob:
-    """Verifies one shard, in a process that may be another."""
-
-    keywords: Mapping[str, Any]
-
-    def __call__(self, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> Verified:
-        with verb_base.hushed():
-            return verify(url, **self.keywords)
+def _verify_one(keywords: Mapping[str, Any], url: URL, file: IO[bytes] | None, tick: engines.Tick) -> Verified:
+    """Verify one shard, in a process that may be another."""
+    with verb_base.hushed():
+        return verify(url, **keywords)
 
 
 @verb_base.verb(
@@ -135,8 +130,7 @@ class _VerifyJob:
 @click.option("--repair", is_flag=True, help="Write what can be saved of a damaged a.tar as a.repaired.tar, or where -o says.")
 @verb_base.output_option
 @jobs_options
-@verb_base.json_option
-@verb_base.quiet_option
+@verb_base.result_options
 @verb_base.reading_options
 def command(urls: tuple[str, ...], as_json: bool, strict: bool | None, examples: bool, types: str | None, **options: Any) -> Any:
     """Find every fault in shards and TFRecord files.

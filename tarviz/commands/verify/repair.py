@@ -46,5 +46,5 @@ def beside(url: str) -> str:
     ('data/a.repaired.tar.gz', 'a.repaired.tar')
     """
     name = url if stores.is_local(url) else without_query(url)[0].rpartition("/")[2]
-    suffix = next((suffix for suffix in sorted(SHARD_SUFFIXES, key=len, reverse=True) if name.endswith(suffix)), "")
+    suffix = next((suffix for suffix in SHARD_SUFFIXES if name.endswith(suffix)), "")
     return f"{name.removesuffix(suffix)}.repaired{suffix or '.tar'}"

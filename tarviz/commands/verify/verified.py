@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tarviz.cli import html_page, verb_base
-from tarviz.model.config import format_size
+from tarviz.cli.tar_tool_options import Tar
 from tarviz.model.errors import Fault, TarvizError, redact, safe
 from tarviz.model.redaction import redacted_repr
+from tarviz.model.wording import plural
 
 MAX_KEPT = 10_000  # findings of one kind kept whole; beyond that they are counted
 
@@ -25,8 +26,7 @@ class Salvage:
     __repr__ = redacted_repr
 
     def __str__(self) -> str:
-        records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
-        return f"{redact(safe(self.shard))} → {redact(safe(self.output))}: {records}, {format_size(self.bytes)}"
+        return f"{redact(safe(self.shard))} → {Tar(self.output, self.records, self.bytes)}"
 
 
 @dataclass
@@ -69,9 +69,7 @@ class Verified(verb_base.Result):
 
     def _verdict(self) -> str:
         counts = ", ".join(f"{code} ×{count}" for code, count in sorted(self.counts.items()))
-        shards = f"{self.shards} file{'' if self.shards == 1 else 's'}"
-        records = f"{self.records:,} record{'' if self.records == 1 else 's'}"
-        return f"{records} in {shards}: {counts or 'no fault found'}"
+        return f"{plural(self.records, 'record')} in {plural(self.shards, 'file')}: {counts or 'no fault found'}"
 
     def __str__(self) -> str:
         return "\n".join([*self._lines(), self._verdict(), *map(str, self.written)])
