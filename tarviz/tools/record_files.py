@@ -25,7 +25,8 @@ class Collecting:
     keep_failed: bool = False
 
     def __post_init__(self) -> None:
-        checked_base(self.base)
+        if not re.fullmatch(r"\w[\w\-]*", self.base):
+            raise UsageError(f"{self.base!r} cannot be the base name of files.", hint="Letters, digits, - and _.")
         self.wanted("")  # says what is wrong with a pattern before anything is read
         if self.log is not None and not EXTENSION.fullmatch(self.log):
             raise UsageError(f"{self.log!r} cannot be an extension.", hint="For example log, or cmd.txt.")
@@ -71,10 +72,3 @@ def check_names(key: bytes, exts: list[str], *, any_key: bool) -> None:
             code="E_UNSAFE_NAME",
             hint="--any-key runs it nevertheless; tarviz cat --key renames.",
         )
-
-
-def checked_base(base: str) -> str:
-    """The base name of files, refused where it could not be one."""
-    if not re.fullmatch(r"\w[\w\-]*", base):
-        raise UsageError(f"{base!r} cannot be the base name of files.", hint="Letters, digits, - and _.")
-    return base

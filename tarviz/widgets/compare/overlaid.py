@@ -41,7 +41,7 @@ class Overlaid:
         sizes = {name: len(value) if isinstance(value := record[name], bytes) else 0 for name in names}
         wanted = [name for name in self.overlays.fields(sizes, ext) if name not in self.behind]
         over = self.overlays.over({name: record[name] for name in wanted}, ext, size[1], size[0], _SIDE)
-        rows = [name for name, form in self._forms.items() if name in record and name not in self.behind and form]
+        rows = [name for name in self._forms if name in record and name not in self.behind]
         more = [shape for name in rows for shape in _shapes(record[name], self._forms[name], size)]
         if more:
             over = Overlay(over.width, over.height, (*over.shapes, *more), over.masks, (*over.fields, *rows))
