@@ -67,14 +67,12 @@ class BatchMemory:
         return memory.view(dtype).reshape(shape)
 
     def _take(self, size: int) -> NDArray[np.uint8]:
-        for _ in range(len(self._spare)):
-            try:
+        with suppress(IndexError):  # another thread was quicker
+            for _ in range(len(self._spare)):
                 raw = self._spare.popleft()
-            except IndexError:  # another thread was quicker
-                break
-            if len(raw) == size:
-                return raw
-            self._spare.append(raw)
+                if len(raw) == size:
+                    return raw
+                self._spare.append(raw)
         return np.empty(size, np.uint8)
 
     def give(self, raw: NDArray[np.uint8]) -> None:

@@ -32,7 +32,7 @@ class TestPlace:
             assert expected == Collecting(others=True, separator="_").place(name)
 
     def test_another_base(self):
-        assert [(b"", "a"), None] == [Collecting(base="page").place(name) for name in ("page.a", "sample.a")]
+        assert [(b"", "a"), None] == [Collecting(base="page-1_é").place(name) for name in ("page-1_é.a", "sample.a")]
 
 
 class TestPatterns:
@@ -49,7 +49,7 @@ class TestPatterns:
             assert expected == [name for name in ("a.jpg", "a.tmp", "b.jpg") if found.wanted(name)]
 
     def test_what_cannot_be_is_said_at_once(self):
-        for wrong in [{"include": "("}, {"exclude": "a{2,1}"}, {"log": "a/b"}, {"log": ""}, {"base": "a.b"}]:
+        for wrong in [{"include": "("}, {"exclude": "a{2,1}"}, {"log": "a/b"}, {"log": ""}, {"base": "a.b"}, {"base": ""}, {"base": "-a"}]:
             with pytest.raises(UsageError):
                 Collecting(**wrong)
 

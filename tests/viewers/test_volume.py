@@ -40,6 +40,22 @@ class TestVolume(ViewerTests):
         assert panel.blocks[0].label.startswith("-160 dark … 240 bright")
         assert ("Modality", "CT") in panel.facts
 
+    @pytest.mark.parametrize(
+        ("tags", "first"),
+        [
+            ({"WindowWidth": 0}, "soft tissue -160…240"),
+            ({"WindowWidth": None}, "soft tissue -160…240"),
+            ({"Modality": "MR"}, "the file's -160…240"),
+            ({"Modality": "MR", "WindowWidth": 1, "WindowCenter": 9}, "the file's 8.5…9.5"),
+            ({"PhotometricInterpretation": "MONOCHROME1", "WindowWidth": 0}, "the file's, high is dark 1022…-1024"),
+        ],
+    )
+    def test_the_window_of_a_file_is_used_where_it_says_one(self, tags, first):
+        (window,) = (one for one in self.panel("dcm", dicom(CT, **tags)).controls if one.name == "window")
+
+        assert first == window.value
+        assert ("Modality" not in tags) is ("lung -1350…150" in window.choices)
+
     def test_slices_turn_and_three_of_them_are_no_colours(self):
         panel = viewers.view(self.good["frames.dcm"], Meta("dcm", options={"slice": [2]}))
 

@@ -54,7 +54,7 @@ class Geometry(ABC):
         height, width = self.after
         across, down = np.arange(width) + 0.5, np.arange(height) + 0.5
         if b == d == 0:
-            columns, rows = _nearest((across - c) / a, self.before[1]), _nearest((down - f) / e, self.before[0])
+            columns, rows = (np.floor(places).astype(np.int64) for places in ((across - c) / a, (down - f) / e))
             return np.ascontiguousarray(values[rows][:, columns])
         x, y = across[None, :] - c, down[:, None] - f
         det = a * e - b * d
@@ -64,10 +64,6 @@ class Geometry(ABC):
         made = np.zeros((height, width, *values.shape[2:]), values.dtype)
         made[inside] = values[rows[inside], columns[inside]]
         return made
-
-
-def _nearest(places: NDArray[Any], size: int) -> NDArray[np.int64]:
-    return np.asarray(np.clip(np.floor(places).astype(np.int64), 0, size - 1))
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,9 @@ class TestFieldsRead:
             ("decode(jpg;png)", ("jpg",), {"jpg": ("jpg",)}),
             ("decode(txt)", "cls", {"cls": ("cls",), "txt": ("txt",)}),
             ("rename(image=jpg)", ("image", "jpg;png"), {"jpg": ("jpg",)}),
+            (None, ("png;jpg", "png;txt"), {"jpg": ("jpg",), "txt": ("txt",)}),
+            ("keep(jpg, cls)", ("jpg;png",), {"jpg": ("jpg",), "cls": ("cls",)}),
+            ("keep(txt, 'j*')", ("jpg;png",), {"jpg": ("jpg", "png"), "txt": ("txt",)}),
             (None, None, {ext: (ext,) for ext in FIELDS}),
         ],
     )

@@ -262,6 +262,15 @@ class TestBatches:
         assert [50, 50] == [len(raw) for raw, _ in pipeline.tf().batch(50, drop_remainder=True)]
         assert expected == [raw.numpy().tolist() for raw, _ in pipeline.tf().batch(50, num_parallel_calls=2)]
 
+    @pytest.mark.parametrize(
+        ("chain", "options", "told"), [(None, {}, 120), ("decode(cls)", {}, None), (None, {"output_types": "string"}, None)]
+    )
+    def test_the_reader_batches_raw_records_later_too(self, numbers: str, chain: Any, options: dict[str, Any], told: int | None) -> None:
+        batches = Pipeline(numbers, chain, select="cls").tf(**options).batch(50, True)
+
+        assert [50, 50] == [len(batch) for batch in batches]
+        assert told == (batches.report.records if hasattr(batches, "report") else None)
+
     def test_a_last_batch_is_shared_by_two_passes(self, numbers: str) -> None:
         batches = list(Pipeline(numbers, "decode(cls)", select="cls").tf(batch=100, repeat=2))
 

@@ -214,7 +214,7 @@ class TestWords:
             odd = [row for row in ALL if row & 1]
             wait_until(lambda: query.found == len(odd) - 1)
 
-            assert (odd[:-1], False) == (query.ids(0, 99), query.done)
+            assert (odd[:-1], False, False) == (query.ids(0, 99), query.done, query.by_keys)
             last.state, last.count = "done", count
             rows.touch(last)
             wait_until(lambda: query.done)

@@ -162,3 +162,24 @@ def test_a_line_of_numbers_is_no_picture_for_boxes_to_lie_over(shape: tuple[int,
 
     assert lies is (over is not None)
     assert over is None or (shape[1], shape[0]) == (over.width, over.height)
+
+
+@pytest.mark.parametrize(
+    ("form", "rows", "expected"),
+    [
+        ("xyxy", [[5, 5, 15, 25, 2.5], [1, 2, 3, 5, 7]], [("box", (5, 5, 10, 20), "2.5"), ("box", (1, 2, 2, 3), "7")]),
+        ("xywh", [[5, 5, 15, 25], [1, 2, np.nan, 5]], [("box", (5, 5, 15, 25), "")]),
+        ("cxcywh", [[0.5, 0.5, 0.5, 0.2]], [("box", (10, 12, 20, 6), "")]),
+        ("points", [[5, 6, 1], [7, 8, 0]], [("points", (5, 6, 2, 7, 8, 2), "")]),
+        ("points", [[0.5, 0.5]], [("points", (20, 15, 2), "")]),
+        ("points", np.zeros((0, 2)), []),
+        ("xyxy", [5, 5, 15, 15], []),
+    ],
+)
+def test_rows_of_an_array_are_boxes_or_points(form: str, rows: object, expected: list[tuple[object, ...]]):
+    record = {"jpg": np.zeros((30, 40, 3), np.uint8), "a.npy": np.array(rows)}
+    over = Overlaid(Overlays(), Chain.of(f"carry(jpg, 'a.npy:{form}')|flip(jpg)")).over(record, "jpg")
+
+    shapes = over.shapes if over else ()
+    assert expected == [(shape.kind, tuple(round(n, 6) for n in shape.numbers), shape.name) for shape in shapes]
+    assert over is None or ((40, 30), ("a.npy",)) == ((over.width, over.height), over.fields)
