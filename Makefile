@@ -105,7 +105,7 @@ check: $(STAMPS)/test  ## lint, format, types, import layers, documents, JavaScr
 	$(BIN)/python -m docs.lines --check
 	@if $(NPM); then $(JS)/tsc -p .ci && $(JS)/prettier --log-level warn --check $$(git ls-files '*.mjs'); \
 		else $(LACK) "no npm, or it reaches no registry: types and format of the JavaScript are not checked"; fi
-	@if command -v node >/dev/null; then PYTHON=$(BIN)/python node --test $$(git ls-files '*.test.mjs'); \
+	@if command -v node >/dev/null; then PYTHON=$(BIN)/python node --test --test-force-exit $$(git ls-files '*.test.mjs'); \
 		else $(LACK) "node is not installed: the JavaScript tests are left out"; fi
 
 fix: $(STAMPS)/test  ## mend what tools can mend: lint, format, the tables in the documents

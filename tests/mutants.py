@@ -3,8 +3,8 @@
 Each is tried in a copy of what git holds (changes of the working tree included), by the tests of `make test` that run its line, which
 coverage.py tells, and by all cases, those of `make test-matrix` too, of the tests that mirror its module. Where no test runs the line (a
 constant of a module, what processes of their own run) by the tests most likely to notice it: the doctests of its module, the tests that
-mirror it, those that import it, those that mirror what imports it. JavaScript: `node --test`. A test that fails counts only if it passes
-without the fault. `tests/mutants.txt` lists faults that change nothing one could see.
+mirror it, those that import it, those that mirror what imports it. JavaScript: by the tests that import its module. A test that fails
+counts only if it passes without the fault. `tests/mutants.txt` lists faults that change nothing one could see.
 """
 
 from __future__ import annotations
@@ -43,14 +43,19 @@ ROOT = Path(__file__).parents[1]
 EQUAL = ROOT / "tests" / "mutants.txt"
 WANTED = 0.9  # of the mutants, killed
 HANGS = 30  # seconds of one test
+SOON = 5  # seconds until a page shows what a JavaScript test waits for: of one that fails this is all the time it takes
 FINE = (0, 5)  # how pytest ends where nothing failed, and where nothing was chosen
 ENDS = "pytest, which ends with "
+ENDED = "it does not end well"  # a file of JavaScript tests of which none fails
 LEFT_OUT = "not (slow or browser or ray or programs)"
 QUICK = "not (slow or browser or torch or ray or matrix or programs)"  # the tests of `make test`
 CASES = 3  # of a test with parameters
 FILES = 8  # of tests that are tried at once: more take long to collect
 LONGEST = 0.4  # of the time for one fault, which the tests of one try may take
 OPTIONS = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", f"--timeout={HANGS}", "--no-header", "-m", LEFT_OUT]
+
+_FAILURES = "export default async function* (said) { for await (const { type, data } of said) if (type === 'test:fail') yield %s; }"
+NODE = ["--test-force-exit", "--test-reporter=data:text/javascript," + _FAILURES % "`not ok ${data.name}\\n`"]
 
 
 # pytest in a process forked from one that has imported what takes long: of the CPU of a try this was the larger part.
@@ -448,26 +453,38 @@ class Tree:
         return ""
 
     def _scripts(self, module: Path) -> str:
-        """Of two runs: a test that is late on a busy machine has not noticed anything."""
-        for _ in range(2):
-            program = subprocess.Popen(
-                self._node(module),
-                cwd=self.place,
-                env=self.environment,
-                text=True,
-                start_new_session=True,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-            if not (failed := self._run(program, r"^ *not ok \d+ - (.*)$", 2 * self.each)[0]):
-                break
-        return failed
+        """The test that fails, alone as with the others of its file: one that is late on a busy machine has not noticed anything."""
+        for test in self._scripts_of(module):
+            name = test.relative_to(self.place)
+            for limit in (SOON, HANGS):
+                if not (failed := self._script(test, limit)):
+                    break
+                if self._script(test, HANGS, failed) or limit == HANGS:
+                    return f"{name}::{failed}"
+        return ""
 
-    def _node(self, module: Path | None = None) -> list[str]:
-        """All scripts' tests, those first that import a module and few others."""
+    def _scripts_of(self, module: Path) -> list[Path]:
+        """The tests that import a module, all where none does: those that start real controllers last, of others the smallest first."""
         needs = {test: imported(test) for test in self.place.glob("tests/js/*.test.mjs")}
-        tests = sorted(needs, key=lambda test: (module not in needs[test], len(needs[test]), test.stat().st_size))
-        return ["node", "--test", f"--test-timeout={1500 * self.each:.0f}", *(str(path.relative_to(self.place)) for path in tests)]
+        starts = self.place / "tests" / "js" / "pages.mjs"
+        order = sorted(needs, key=lambda test: (starts in needs[test], len(needs[test]), test.stat().st_size))
+        return [test for test in order if module in needs[test]] or order
+
+    def _script(self, test: Path, limit: int, only: str = "") -> str:
+        """The first test of a file (or this one) that fails; what it waits for must come within `limit` seconds."""
+        command = ["node", *NODE, *([f"--test-name-pattern=^{re.escape(only)}$"] if only not in ("", ENDED) else []), str(test)]
+        environment = {**self.environment, "TARVIZ_TEST_LIMIT": str(1000 * limit)}
+        program = subprocess.Popen(
+            command,
+            cwd=self.place,
+            env=environment,
+            text=True,
+            start_new_session=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        failed, code = self._run(program, r"^not ok (.*)$", self.each)
+        return failed or ("" if code == 0 else ENDED)
 
     def _run(self, program: subprocess.Popen[str] | Pytest, pattern: str, seconds: float) -> tuple[str, int | None]:
         """The first failure a program tells of, and how it ended; the program is ended then, or after that time (None)."""
@@ -490,7 +507,7 @@ class Tree:
 
     def wrong(self, found: Sequence[Verdict]) -> set[str]:
         """Of the tests that failed with a mutant, those that fail without one, too."""
-        python = [each.by for each in found if "::" in each.by]
+        python = [each.by for each in found if each.by and not each.mutant.path.endswith(".mjs")]
         passed: list[str] = []
         if python:
             program = Pytest(self.place, self.environment, [*(each for each in OPTIONS if each != "-x"), "-rp", *python])
@@ -498,11 +515,8 @@ class Tree:
                 passed = re.findall(r"^PASSED (.*)$", told.read(), re.MULTILINE)
             program.wait()
         scripts = {each.by for each in found if each.by and each.mutant.path.endswith(".mjs")}
-        failing: set[str] = set()
-        if scripts:
-            done = subprocess.run(self._node(), cwd=self.place, env=self.environment, capture_output=True, text=True, check=False)
-            failing = set(re.findall(r"^ *not ok \d+ - (.*)$", done.stdout, re.MULTILINE))
-        return scripts & failing | {test for test in python if not any(each.startswith(test) for each in passed)}
+        failing = {each for each in scripts if self._script(self.place / (told := each.partition("::"))[0], HANGS, told[2])}
+        return failing | {test for test in python if not any(each.startswith(test) for each in passed)}
 
 
 def judged(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import shutil
 import subprocess
 
 import pytest
@@ -245,6 +246,28 @@ def test_tests_that_run_the_line_are_tried_the_quickest_first(project, tmp_path,
     assert ["tests/test_m.py"] == mirror
     assert (3, "tests/test_far.py::test_slow") == (len(set(turn) & set(cases)), turn[-1])
     assert {"tests/test_far.py"} == {each.by.partition("::")[0] for each in mutants.judged(project, large, 300, 1, runs=folder)}
+
+
+@pytest.mark.matrix
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_a_fault_of_a_script_is_tried_by_the_tests_that_import_it(project):
+    tests = {
+        "m": 'import { small, size } from "../../tarviz/m.mjs";\ntest("3 (or more) / 0", () => assert.ok(!small(3)));\n',
+        "other": 'test("always fails", () => assert.ok(false));\n',
+    }
+    (project / "tests" / "js").mkdir()
+    for name, text in tests.items():
+        head = 'import assert from "node:assert/strict";\nimport { test } from "node:test";\n'
+        (project / "tests" / "js" / f"{name}.test.mjs").write_text(head + text)
+    (project / "tarviz" / "m.mjs").write_text("export const small = (a) => a < 3;\nexport const size = 8;\n")
+    for words in (["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "scripts"]):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    every = mutants.all_of(project, "tarviz/**/*.mjs", mutants.script_mutants)
+
+    found = mutants.judged(project, every, 300, 1)
+
+    by = {each.mutant.new: each.by for each in found}
+    assert {b"<=": "tests/js/m.test.mjs::3 (or more) / 0", b"4": "tests/js/m.test.mjs::3 (or more) / 0", b"9": ""} == by
 
 
 def test_when_the_time_is_up_the_rest_is_left(project):

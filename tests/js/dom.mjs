@@ -137,7 +137,7 @@ export function press(element, key, more = {}) {
 }
 
 /** Wait until it holds; the limit is for what hangs. */
-export async function until(holds, limit = 20_000) {
+export async function until(holds, limit = Number(process.env.TARVIZ_TEST_LIMIT ?? 20_000)) {
   for (const end = Date.now() + limit; ; ) {
     const found = await holds();
     if (found) return found;
