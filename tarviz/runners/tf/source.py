@@ -31,13 +31,28 @@ HANDLE = np.full(ALIGNED // 8, -1, np.int64)  # no iteration yet
 _KEPT = 4  # chunks remembered at least, so that a lost record can be named
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Flowing:
+    """Nothing went wrong so far."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failing:
+    """No more records come, because of this error: it is raised after those that are under way in the graph."""
+
+    error: BaseException
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failed:
+    """This error was raised. What TensorFlow reads ahead goes on asking, and gets it again."""
+
+    error: BaseException
+
+
 @dataclass(slots=True, eq=False, weakref_slot=True)
 class SourcePass:
-    """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong.
-
-    No more records come because of `failing`: it is raised after those that are under way in the graph. `failed` was raised: what
-    TensorFlow reads ahead goes on asking, and gets it again.
-    """
+    """One iteration of the dataset: where it is, what the graph may still lose, and what went wrong."""
 
     chunks: Generator[FeedChunk, None, None]
     columns: Iterator[list[NDArray[Any]]]
@@ -48,8 +63,7 @@ class SourcePass:
     memory: Callable[[], NDArray[np.uint8] | None]
     issued: int = 0
     pulled: bool = False
-    failing: BaseException | None = None
-    failed: BaseException | None = None
+    state: Flowing | Failing | Failed = Flowing()
     refused: dict[int, BaseException] = field(default_factory=dict)  # records by number, and why
 
     def holds(self, handle: NDArray[np.int64]) -> bool:
@@ -290,7 +304,7 @@ class PipelineSource:
                 chunk = next(run.chunks, None)
             except BaseException as error:  # noqa: BLE001
                 if not too_late(error):
-                    run.failing = self.error = error
+                    run.state, self.error = Failing(error), error
         if run is None or chunk is None:
             return False, np.empty(0, np.int64), np.empty((0, self.draws)), *self._nothing()
         run.issued = chunk.first + len(chunk)
@@ -330,22 +344,22 @@ class PipelineSource:
         """
         run = self._runs[int(handle[0])]
         ended = int(numbers[0]) < 0
-        if run.failed is not None:
-            raise run.failed
+        if isinstance(run.state, Failed):
+            raise run.state.error
         through = run.issued if ended else int(numbers[-1]) + 1
         lost = set(range(int(expected), through)) - ({*numbers.tolist()} if not ended else set())
         for number in sorted(lost):
             error = self._why(run, number)
             if not isinstance(error, TarvizError) or self.pipeline.options.on_error == "raise":
-                run.failed = self.error = error
+                run.state, self.error = Failed(error), error
                 raise error
             run.report.add(error.fault, skipped=True)
             run.track.lose(number)
         if ended:
             self._runs.pop(int(handle[0]), None)
             run.report.tell_skipped()
-            if run.failing is not None:
-                raise run.failing
+            if isinstance(run.state, Failing):
+                raise run.state.error
         return True
 
     def _why(self, run: SourcePass, number: int) -> BaseException:
