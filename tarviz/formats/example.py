@@ -54,12 +54,8 @@ def encode(record: Mapping[str, Any], types: Mapping[str, str] | None = None, *,
     try:
         return example((name_of(field), field_feature(field, values[field], types)) for field in sorted(values, key=order))
     except TarvizError as error:
-        raise error.at(key=str(values[KEY]) if KEY in values else None, shard=_shard(record)) from None
-
-
-def _shard(record: Mapping[str, Any]) -> str | None:
-    shard = getattr(record, "shard", None) or record.get("__shard__")
-    return None if shard is None else str(shard)
+        shard = getattr(record, "shard", None) or record.get("__shard__")
+        raise error.at(key=str(values[KEY]) if KEY in values else None, shard=shard and str(shard)) from None
 
 
 def decode(data: Buffer, types: Mapping[str, str] | None = None) -> dict[str, list[bytes] | list[int] | list[float]]:

@@ -17,6 +17,12 @@ _MAGIC = (
     (b"PAR1", "parquet"),
     (b"%PDF", "pdf"),
 )
+_TEXTS = (
+    ((b"<!doctype html", b"<html", b"<head", b"<body", b"<script"), "HTML"),
+    ((b"<?xml", b"<error"), "XML"),
+    (b"version https://git-lfs", "git-lfs pointer"),
+    ((b"{", b"["), "JSON"),
+)
 _HEIF = (b"avif", b"avis", b"mif1", b"msf1", b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx")  # ISO/IEC 23008-12, MIAF, AVIF
 # uint64 length below 4 GiB, its CRC, and the first tag of an Example.
 _RECORD = re.compile(rb".{4}\0{4}.{4}\n", re.DOTALL)
@@ -36,15 +42,7 @@ def kind(head: bytes) -> str | None:
     if head[4:8] == b"ftyp" and head[8:12] in _HEIF:
         return "AVIF" if b"avi" in head[8:64] else "HEIC"
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    if text.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<script")):
-        return "HTML"
-    if text.startswith((b"<?xml", b"<error")):
-        return "XML"
-    if text.startswith(b"version https://git-lfs"):
-        return "git-lfs pointer"
-    if text.startswith((b"{", b"[")):
-        return "JSON"
-    return None
+    return next((name for begins, name in _TEXTS if text.startswith(begins)), None)
 
 
 def hint(head: bytes) -> str:

@@ -114,9 +114,8 @@ class Decode(FieldOp):
         known, asked = _OPTIONS.get(self.kind, frozenset()), set(self.arguments()[1])
         if self.kind != "gz" and (idle := sorted(asked - known - {"unsafe"})):
             there = ", ".join(sorted(known)) or "no options"
-            raise ChainError(
-                f"{self.name} has no use for {', '.join(idle)} where {self.ext} is {_words(self.kind)}.", hint=f"It takes {there}."
-            )
+            what = {"structured": "an object or a table", "npy": "an array", "npz": "arrays"}.get(self.kind, f"a {self.kind}")
+            raise ChainError(f"{self.name} has no use for {', '.join(idle)} where {self.ext} is {what}.", hint=f"It takes {there}.")
 
     @property
     def typed(self) -> bool:
@@ -245,7 +244,3 @@ def _graph_decodes(value: Any, *, colour: bool) -> Any:
         is_grey = tf.cond(size >= 26, lambda: tf.strings.substr(value, 24, 2) == b"\x08\x00", lambda: False)
         return tf.cond(is_jpeg, jpeg_fits, lambda: tf.logical_and(is_grey, if_png()))
     return tf.cond(is_jpeg, lambda: tf.cond(size > 100_000, jpeg_fits, lambda: True), if_png)
-
-
-def _words(kind: Kind) -> str:
-    return {"structured": "an object or a table", "npy": "an array", "npz": "arrays"}.get(kind, f"a {kind}")

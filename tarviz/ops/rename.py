@@ -72,9 +72,7 @@ class Rename(NamesOp):
 
 def _sources(new: Any, old: Any) -> tuple[str, ...]:
     names = old.split(";") if isinstance(old, str) else old
-    if not isinstance(names, Iterable) or not new:
-        raise ChainError(f"rename expects the old name of {new!r}, got {old!r}.")
-    sources = tuple(name.strip() if isinstance(name, str) else "" for name in names)
-    if not sources or not all(sources):
+    sources = tuple(name.strip() if isinstance(name, str) else "" for name in (names if isinstance(names, Iterable) else ()))
+    if not new or not sources or not all(sources):
         raise ChainError(f"rename expects the old name of {new!r}, got {old!r}.")
     return sources

@@ -73,9 +73,7 @@ class Eager(Walk, Iterable[Any]):
         self.epoch = epoch
         self.report = ReadReport()
         self._memory = BatchMemory()
-        self._reader = ShareReader(*world_of(rank, world_size))
-        self._even = even
-        self._reshare = reshare
+        self._whole = ReaderPlan(pipeline, ShareReader(*world_of(rank, world_size)), self.shuffle, even, reshare)
         self._pinned = False
         self._loaded = Resumed(epoch)
         self._now: tuple[ReaderPlan, int, Trail] | None = None
@@ -123,7 +121,7 @@ class Eager(Walk, Iterable[Any]):
         return self._batches(self._steps(plan, epoch, self.report, trail, rows), self.batch, rows)
 
     def _plan(self, rest: tuple[Mapping[str, Any], ...] = ()) -> ReaderPlan:
-        return ReaderPlan(self.pipeline, self._reader, self.shuffle, self._even, self._reshare, rest)
+        return replace(self._whole, rest=rest)
 
     def _steps(
         self, plan: ReaderPlan, epoch: int, report: ReadReport, trail: Trail, rows: BatchRows | None = None

@@ -39,7 +39,7 @@ class RayMember:
         self.lost = 0  # tasks that were begun again
 
     def __enter__(self) -> Self:
-        self._ray = ray = module()
+        self._ray = ray = needed("ray", "engine='ray'", "ray")
         data = pack(ray, self.job)
         RayMember._own = connect(ray, self.plan) or RayMember._own
         RayMember._users += 1
@@ -68,11 +68,6 @@ def loss(cause: BaseException, tries: int) -> TarvizError:
     )
     error.__cause__ = cause
     return error
-
-
-def module() -> Any:
-    """Ray itself; `MissingPackageError` where it is not installed."""
-    return needed("ray", "engine='ray'", "ray")
 
 
 def reach(address: str | None) -> None:

@@ -71,7 +71,9 @@ class GraphStep:
         What an op raises is a `TarvizError` with op, shard and key; a value that does not fit is a `SchemaError`.
         """
         given = zip(self.takes.items(), values, strict=True)
-        record = {**places, **{name: _as_python(value, feature) for (name, feature), value in given}}
+        # What the eager runner would have: text as str, numbers as NumPy values, bytes as they are.
+        fields = {name: to_text(bytes(value)) if feature.dtype == "str" else value for (name, feature), value in given}
+        record = {**places, **fields}
         result = self.chain.run(record, draw, room)
         picked = None if self.select is None else leaves_of(self.select, dict(self.gives))
         return self.fit(places, lambda at, name: result[name] if picked is None else picked[at].pick(result))
@@ -186,7 +188,7 @@ def has_lists(schema: Structure) -> bool:
     return any(isinstance(part, Listed) for part in leaves(schema))
 
 
-def _values_picked(schema: Structure, select: Selection) -> bool:
+def _picks_values(schema: Structure, select: Selection) -> bool:
     """Whether Python has to pick the values: no tensor holds a JSON tree, and lists travel as strings."""
     return has_lists(schema) or any(isinstance(leaf, SelectJSON) for leaf in select.leaves())
 
@@ -215,7 +217,7 @@ def steps(
     wanted = select.needs()
     live = [_live(found[at], chain[at:].needs(wanted)) for at in range(len(chain) + 1)]
     solid = [all(feature.dtype != "object" for feature in part.values()) for part in live]
-    picking = _values_picked(schema, select) or not solid[-1]
+    picking = _picks_values(schema, select) or not solid[-1]
     _check_all(schema)
     python = [not (op.lowers_on(found[at]) and solid[at] and solid[at + 1]) for at, op in enumerate(chain)]
     if python and not solid[-1]:
@@ -298,11 +300,6 @@ def _check_all(schema: Structure) -> None:
                 f"the selection gives {feature}, which no tensor holds.",
                 hint="Pick values of it with SelectJSON, say what it is by output_types, make an array of it with Func, or leave it out.",
             )
-
-
-def _as_python(value: Any, feature: Feature) -> Any:
-    """What the eager runner would have: text as str, numbers as NumPy values, bytes as they are."""
-    return to_text(bytes(value)) if feature.dtype == "str" else value
 
 
 def _as_tensor(value: Any, feature: Feature) -> Any:

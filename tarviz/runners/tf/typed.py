@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from tarviz.model.errors import TarvizError, UsageError
-from tarviz.model.types import Feature, Record, to_bytes
+from tarviz.model.types import Feature, to_bytes
 from tarviz.ops.base import FieldOp, unpack
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
-from tarviz.read import stream
 from tarviz.runners.tf.steps import leaves, leaves_of, pair_up, refill
 from tarviz.runners.tf.value_types import TEXT_END, Listed, feature, observe
 from tarviz.selection import SelectJSON, Structure
@@ -75,22 +74,13 @@ def _sample(pipeline: Pipeline, leaf: Any) -> Iterator[Any]:
     """Values of a leaf in the first records; where no op has touched its field, without the chain."""
     names = {part.strip() for part in leaf.ext.split(";")}
     raw = isinstance(leaf, SelectJSON) and all(isinstance(op, FieldOp) and not names & op.named for op in pipeline.chain)
-    for record in itertools.islice(_records(pipeline), _JSON if raw else _WORKED):
+    for record in itertools.islice(pipeline._peek()[1], _JSON if raw else _WORKED):
         if raw:
             yield leaf.pick(unpack(record, names))
         else:
             drawn = draws(pipeline.chain, [to_bytes(record.key)], pipeline.seed)[0]
             with suppress(*([TarvizError] if pipeline.options.on_error == "skip" else [])):
                 yield leaf.pick(pipeline.chain.run(unpack(record, pipeline.needs), drawn))
-
-
-def _records(pipeline: Pipeline) -> Iterator[Record]:
-    for url in stream.shards(pipeline.urls):
-        with closing(stream.blocks(url, pipeline.options)) as blocks:
-            for block in blocks:
-                if len(block):
-                    yield from block
-                    return
 
 
 def flat_types(schema: Structure, types: Any) -> list[Any]:
