@@ -15,7 +15,7 @@ from tarviz.cli import verb_base
 from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
 from tarviz.cli.tar_tool_options import Made, Tar, given, inputs_argument, opened, shuffled, tool_options
 from tarviz.model import config
-from tarviz.model.errors import DataError, UsageError
+from tarviz.model.errors import UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
@@ -149,13 +149,8 @@ def _lane(group: list[URL], options: ReadOptions, report: ReadReport, readers: i
     """The batches of shards in their order, `readers` of them being read at a time; faults go into the report as they are passed."""
 
     def read(url: URL, own: ReadReport) -> Generator[Batch, None, None]:
-        try:
-            with closing(shard_batches(url, options, own)) as batches:
-                yield from batches
-        except DataError as error:
-            if options.on_error == "raise":
-                raise
-            own.add(error.at(shard=url).fault, skipped=True)
+        with own.skip_damage(url, options.on_error), closing(shard_batches(url, options, own)) as batches:
+            yield from batches
 
     return ahead(group, read, report, readers, True, _AHEAD)
 

@@ -121,13 +121,8 @@ class Members:
         return len(self.size)
 
     def __getitem__(self, row: int) -> Member:
-        return Member(
-            to_text(bytes(self.name[row])),
-            MEMBER_TYPES[int(self.type[row])],
-            int(self.size[row]),
-            int(self.start[row]),
-            int(self.data[row]),
-        )
+        places = int(self.size[row]), int(self.start[row]), int(self.data[row])
+        return Member(to_text(bytes(self.name[row])), MEMBER_TYPES[int(self.type[row])], *places)
 
     def part(self, low: int, high: int) -> Members:
         """Rows `low`…`high`, as views on the same columns."""

@@ -135,9 +135,7 @@ def _ask_stream(url: URL, options: ReadOptions, report: ReadReport, start: int, 
 
 def sound_index(url: URL, options: ReadOptions) -> ShardIndex | None:
     """The index of a plain shard without a fault, of which single records can be read; None for any other."""
-    if url == "-" or not stores.is_local(url) or options.group != "adjacent":
-        return None
-    if isinstance(options.where, Chosen) and url in options.where.streams:
+    if not stores.is_local(url) or options.group != "adjacent" or (isinstance(options.where, Chosen) and url in options.where.streams):
         return None
     index = shard_index(url, options, may_stream=False)
     return index if index is not None and is_sound(index, options) else None

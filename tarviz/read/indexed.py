@@ -37,7 +37,7 @@ def blocks(url: URL, options: ReadOptions, report: ReadReport, start: int = 0, s
 
 def usable_index(url: URL, options: ReadOptions) -> tuple[ShardIndex, Stat] | None:
     """The cached index of a plain local shard without faults, and which version it is of."""
-    if url == "-" or not stores.is_local(url) or options.group != "adjacent" or options.where or options.keys:
+    if not stores.is_local(url) or options.group != "adjacent" or options.where or options.keys:
         return None
     stat = stores.of(url).stat(url)
     index = cached_index(stat, options)

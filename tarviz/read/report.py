@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tarviz.model.errors import Fault, TarvizWarning
+from tarviz.model.errors import DataError, Fault, TarvizWarning
+from tarviz.model.types import OnError
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 
@@ -41,6 +44,16 @@ class ReadReport:
             self.left_out[fault.code] += 1
         if self._counts[fault.code] <= _KEPT:
             (self.skipped if skipped else self.warnings).append(fault)
+
+    @contextmanager
+    def skip_damage(self, url: str, on_error: OnError) -> Iterator[None]:
+        """Damage that is met within ends what reads there: it is raised, or counted as skipped, as `on_error` says."""
+        try:
+            yield
+        except DataError as error:
+            if on_error == "raise":
+                raise
+            self.add(error.at(shard=url).fault, skipped=True)
 
     def merge(self, other: ReadReport) -> None:
         """Count in what another report met."""

@@ -20,7 +20,7 @@ from tarviz.formats.header_parse import payload_blocks
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.pax import number
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import ChangedError, DataError
+from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block
 from tarviz.read import chosen
 from tarviz.read.blocks import block_of
@@ -134,20 +134,15 @@ def intake(
     place, urls = 0, list(urls)
     options = resolved(urls, options)
     for url in urls:
-        with closing(shard_batches(url, options, report)) as run:
-            try:
-                for batch in run:
-                    low, high = max(start - place, 0), len(batch) if stop is None else min(len(batch), stop - place)
-                    place += len(batch)
-                    if low < high:
-                        yield batch.part(low, high)
-                    del batch
-                    if stop is not None and place >= stop:
-                        return
-            except DataError as error:
-                if options.on_error == "raise":
-                    raise
-                report.add(error.at(shard=url).fault, skipped=True)
+        with closing(shard_batches(url, options, report)) as run, report.skip_damage(url, options.on_error):
+            for batch in run:
+                low, high = max(start - place, 0), len(batch) if stop is None else min(len(batch), stop - place)
+                place += len(batch)
+                if low < high:
+                    yield batch.part(low, high)
+                del batch
+                if stop is not None and place >= stop:
+                    return
 
 
 def shard_batches(url: URL, options: ReadOptions, report: ReadReport, *, returning: bool = False) -> Generator[Batch, None, None]:

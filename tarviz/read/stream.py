@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from tarviz import stores
 from tarviz.formats.tar import Scanner
-from tarviz.model.errors import DataError, TarvizError, UsageError, redact
+from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.types import URL, Block, Members, Record, rich_form
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.options import ReadOptions as ReadOptions
@@ -64,17 +64,12 @@ def blocks(
 
 def _records(urls: list[URL], options: ReadOptions, report: ReadReport) -> Generator[Record, None, None]:
     for url in urls:
-        with closing(blocks(url, options, report=report)) as run:
-            try:
-                for block in run:
-                    records = iter(block)
-                    del block  # the records keep it as long as somebody holds one
-                    yield from records
-                    del records
-            except DataError as error:
-                if options.on_error == "raise":
-                    raise
-                report.add(error.at(shard=url).fault, skipped=True)
+        with closing(blocks(url, options, report=report)) as run, report.skip_damage(url, options.on_error):
+            for block in run:
+                records = iter(block)
+                del block  # the records keep it as long as somebody holds one
+                yield from records
+                del records
 
 
 class Records(Iterator[Record]):

@@ -101,24 +101,21 @@ def examples(url: URL, options: ReadOptions, report: ReadReport) -> Generator[Pa
         reader = tfrecord.read(stream, shard=url, on_error=options.on_error, max_record_bytes=options.max_member_bytes)
         told = 0
         try:
-            for run in reader.blocks():
-                report.bytes, told = report.bytes + reader.offset - told, reader.offset
-                sizes = [len(payload) + tfrecord.FRAME for payload in run]
-                at, number = reader.offset - sum(sizes), reader.records - len(run) + len(reader.faults)
-                for payload, size in zip(run, sizes, strict=True):
-                    try:
-                        yield ParsedExample(number, size, example.features(payload))
-                        report.records += 1
-                    except DataError as error:
-                        raised = _example_error(error, url, at, number)
-                        if options.on_error == "raise":
-                            raise raised from error
-                        report.add(raised.fault, skipped=True)
-                    at, number = at + size, number + 1
-        except DataError as error:
-            if options.on_error == "raise":
-                raise
-            report.add(error.at(shard=url).fault, skipped=True)
+            with report.skip_damage(url, options.on_error):
+                for run in reader.blocks():
+                    report.bytes, told = report.bytes + reader.offset - told, reader.offset
+                    sizes = [len(payload) + tfrecord.FRAME for payload in run]
+                    at, number = reader.offset - sum(sizes), reader.records - len(run) + len(reader.faults)
+                    for payload, size in zip(run, sizes, strict=True):
+                        try:
+                            yield ParsedExample(number, size, example.features(payload))
+                            report.records += 1
+                        except DataError as error:
+                            raised = _example_error(error, url, at, number)
+                            if options.on_error == "raise":
+                                raise raised from error
+                            report.add(raised.fault, skipped=True)
+                        at, number = at + size, number + 1
         finally:
             for fault in reader.faults:
                 report.add(fault.fault, skipped=True)

@@ -9,7 +9,7 @@ from contextlib import closing, nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, TypeAlias
 
-from tarviz.model.errors import DataError, SchemaError, TarvizError
+from tarviz.model.errors import SchemaError, TarvizError
 from tarviz.model.in_order import in_order
 from tarviz.model.types import Block, Record, to_bytes
 from tarviz.ops.base import another_name, unpack
@@ -112,15 +112,10 @@ class Walk:
         options = self.pipeline.options
         for at, piece in enumerate(pieces[number:], number):
             report.opened = None
-            try:
-                with closing(self._records(piece, report)) as records:
-                    for each in records:
-                        trail.open(at, report.opened)
-                        yield at, each.index + 1, (self._unpack(each), None if self.shuffle > 1 else each)
-            except DataError as error:
-                if options.on_error == "raise":
-                    raise
-                report.add(error.at(shard=piece.url).fault, skipped=True)
+            with report.skip_damage(piece.url, options.on_error), closing(self._records(piece, report)) as records:
+                for each in records:
+                    trail.open(at, report.opened)
+                    yield at, each.index + 1, (self._unpack(each), None if self.shuffle > 1 else each)
             trail.open(at, report.opened)
 
     def _records(self, piece: Piece, report: ReadReport) -> Generator[Record, None, None]:

@@ -258,14 +258,8 @@ class FaultServer:
                     else:
                         del served.plan[place]
                     if fault.then is not None:
-                        self.put(
-                            request.path,
-                            fault.then,
-                            plan=served.plan,
-                            etag=None if served.etag is None else "auto",
-                            modified=None if served.modified is None else "auto",
-                            headers=served.headers,
-                        )
+                        etag, modified = served.etag and "auto", served.modified and "auto"
+                        self.put(request.path, fault.then, plan=served.plan, etag=etag, modified=modified, headers=served.headers)
                     return fault
         return Fault()
 
@@ -293,11 +287,8 @@ class FaultServer:
     ) -> bool:
         length = {"Transfer-Encoding": "chunked"} if fault.chunked else {"Content-Length": str(stop - start + fault.lie)}
         lines = {**headers, **length, **fault.headers}
-        reason = responses.get(request.status, "")
-        head = f"HTTP/1.1 {request.status} {reason}\r\n" + "".join(
-            f"{name}: {value}\r\n" for name, value in lines.items() if value is not None
-        )
-        connection.sendall(head.encode("latin-1") + b"\r\n")
+        told = "".join(f"{name}: {value}\r\n" for name, value in lines.items() if value is not None)
+        connection.sendall(f"HTTP/1.1 {request.status} {responses.get(request.status, '')}\r\n{told}\r\n".encode("latin-1"))
         if request.method == "HEAD":
             return True
         end = stop

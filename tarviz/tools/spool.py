@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 
 from tarviz.model.config import options as configured
-from tarviz.model.errors import DataError, StoreError, TarvizError
+from tarviz.model.errors import StoreError, TarvizError
 from tarviz.model.types import URL
 from tarviz.read.shard import Shard
 from tarviz.read.spans import HeldTar
@@ -19,14 +19,11 @@ def spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> He
     with closing(Shard(url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as shard, open(path, "xb", buffering=0) as file:
         buffer = memoryview(bytearray(_PIECE))
         try:
-            while count := shard.readinto(buffer):
-                done = 0
-                while done < count:
-                    done += file.write(buffer[done:count])
-        except DataError as error:
-            if options.on_error == "raise":
-                raise
-            report.add(error.at(shard=url).fault, skipped=True)
+            with report.skip_damage(url, options.on_error):
+                while count := shard.readinto(buffer):
+                    done = 0
+                    while done < count:
+                        done += file.write(buffer[done:count])
         except TarvizError:  # of the store; some are OSErrors too
             raise
         except OSError as error:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import DataError, Fault, SchemaError, TarvizError
+from tarviz.model.errors import Fault, SchemaError, TarvizError
 from tarviz.model.in_order import in_order
 from tarviz.model.processors import processors
 from tarviz.model.redaction import redacted_repr
@@ -162,10 +162,6 @@ class _Feeding:
     _held: bool
     versions: dict[int, str] = field(default_factory=dict)
 
-    @property
-    def _skip(self) -> bool:
-        return self._pipeline.options.on_error == "skip"
-
     def parts(self, whole: Sequence[Piece], number: int = 0, record: int = 0) -> Generator[FeedChunk, None, None]:
         """The records from one of a piece on, as many as come together, cut into columns where they are read."""
         found = list(enumerate(behind(whole, number, record), number))
@@ -181,17 +177,13 @@ class _Feeding:
         report.opened = None
         apart = held_batches(piece.url, options, report, start, stop)
         with closing(_in_memory(piece.url, options, report, start, stop) if apart is None else apart) as batches:
-            cut = _cut(batches, self._fields, report, self._skip, self._told, piece)
-            try:
+            cut = _cut(batches, self._fields, report, options.on_error == "skip", self._told, piece)
+            with report.skip_damage(piece.url, options.on_error):
                 for chunk in cut if apart is None or self._held else in_order(cut, _load, loaders(), _LOADING):
                     chunk.piece = number
                     self.versions.setdefault(number, version(report.opened))
                     yield chunk
                     del chunk
-            except DataError as error:
-                if not self._skip:
-                    raise
-                report.add(error.at(shard=piece.url).fault, skipped=True)
         self.versions.setdefault(number, version(report.opened))
 
     def draw(self, plan: ReaderPlan, turn: int, epoch: int, whole: Sequence[Piece], taken: int) -> Generator[FeedChunk, None, None]:
