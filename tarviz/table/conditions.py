@@ -36,7 +36,7 @@ def condition(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
     if len(text) > MAX_LENGTH:
         raise UsageError(f"the condition is longer than {MAX_LENGTH} characters.", hint=HINT, code="E_QUERY")
     tree, source = _read(base, text, possible)
-    asked = Question(text, tree)
+    asked = Question(tree)
     if source is None:
         asked.words = sql.words(text)
     _strings(asked, source or "", possible)

@@ -21,8 +21,8 @@ def finished(
     *,
     lenient: bool,
     as_text: bool = False,
-    missing: Callable[[str], None] | None = None,
-    holds: Callable[[str], bool] | None = None,
+    missing: Callable[[str], None],
+    holds: Callable[[str], bool],
 ) -> str:
     """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
     the WHERE of a query and its other comparisons of values. JSON of a query is its text by the rule `as_text`. Lists are counted

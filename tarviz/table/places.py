@@ -34,10 +34,10 @@ class Places:
 
     base: duckdb.DuckDBPyConnection
     types: Mapping[str, Any]
-    missing: Callable[[str], None] | None
+    missing: Callable[[str], None]
     lenient: bool
     from_zero: bool
-    holds: Callable[[str], bool] | None
+    holds: Callable[[str], bool]
     given: dict[str, Any] = field(default_factory=dict)
 
     def made(self, template: str, **parts: Node) -> Node:
@@ -103,13 +103,13 @@ class Places:
         """Tell of a path of which the steps behind those that are `known` lead nowhere, whole, so that every block tells of the same; which
         items lists have says nothing."""
         names = [at for at, step in enumerate(steps, 1) if isinstance(step, str)]
-        if self.missing is not None and names and names[-1] > known:
+        if names and names[-1] > known:
             self.missing(_spell(name, steps[: names[-1]]))
 
     def _sought(self, name: str, steps: list[str | int]) -> None:
         """Tell of a path into JSON that no record has; which items lists have says nothing."""
         names = [at for at, step in enumerate(steps, 1) if isinstance(step, str)]
-        if self.holds is None or not names:
+        if not names:
             return
         path = "$" + "".join(_step(step) if isinstance(step, str) else "[*]" for step in steps[: names[-1]])
         found = f"json_extract(to_json({quoted_name(name)}), {quoted_text(path)})"

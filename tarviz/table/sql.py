@@ -44,7 +44,6 @@ MAX_LENGTH = 10_000
 class Question:
     """A query or condition that was read: its tree, and what it needs."""
 
-    text: str
     tree: Node
     parts: set[Part] = field(default_factory=set)
     unknown: list[str] = field(default_factory=list)  # names that are no column
@@ -103,11 +102,11 @@ def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
         raise UsageError("the query is too long.", code="E_QUERY")
     text = text.strip().rstrip(";")
     try:
-        asked = Question(text, parsed(base, text))
+        asked = Question(parsed(base, text))
     except UsageError:
         if (spelled := spell_out(text)) == text:
             raise
-        asked = Question(text, parsed(base, spelled))
+        asked = Question(parsed(base, spelled))
     object_calls(base, asked.tree)
     own = _relations(asked.tree)
     replace_nodes(asked.tree, lambda node: form(base, node, possible))

@@ -397,7 +397,7 @@ class Table:
         base.execute(f"CREATE OR REPLACE VIEW records AS SELECT r.*, t.tag FROM _records r LEFT JOIN {joined} t USING (shard, key)")
         return base
 
-    def _missing(self, name: str, asked: Question | None = None) -> None:
+    def _missing(self, name: str, asked: Question) -> None:
         """`UsageError` for a name that is no column."""
         if not self._partial:
             raise UsageError(f"there is no column {name}.", hint=self._hint(name, asked), code="E_QUERY")

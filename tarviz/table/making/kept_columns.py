@@ -73,10 +73,6 @@ class KeptColumns:
             return found
         return found.set_column(found.column_names.index("shard"), "shard", _shard_column(self.url, len(found)))
 
-    def frozen(self) -> KeptColumns:
-        """What is known now, which does not grow."""
-        return replace(self, parts=set(self.parts))
-
     def prove(self) -> set[Part]:
         """Compare the file with its checksum, once; what is lost where they differ: it has to be made again."""
         if self.sound or self.file is None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import IO
 
 from tarviz import engines, stores
@@ -23,13 +23,6 @@ from tarviz.table.making.kept_columns import KeptColumns, find_kept
 from tarviz.table.making.shard_columns import MadeColumns, make_columns
 
 MOST_PROVEN = 2 << 30  # bytes of kept columns that are compared with their checksums before the first question: half a second
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.stat().st_size
-    except OSError:
-        return 0
 
 
 def _at_once(shards: Sequence[KeptColumns]) -> int:
@@ -178,11 +171,12 @@ class ColumnPasses:
 
     def prove(self, stop: threading.Event | None = None) -> None:
         """See to it that what is kept is what was written; what is damaged is made again. Very large tables are taken as they are."""
-        doubtful = [shard for shard in self.kept if not shard.sound and shard.file is not None]
-        if not doubtful or sum(_size(shard.file) for shard in doubtful if shard.file is not None) > MOST_PROVEN:
-            return
+        doubtful = [(shard, shard.file) for shard in self.kept if not shard.sound and shard.file is not None]
+        with suppress(OSError):  # of a file that is gone all is lost
+            if not doubtful or sum(file.stat().st_size for _, file in doubtful) > MOST_PROVEN:
+                return
         with self.lock:
-            lost = {part for shard in doubtful for part in shard.prove()}
+            lost = {part for shard, _ in doubtful for part in shard.prove()}
             self.version += bool(lost)
         if lost:
             self.make(lost, stop)
@@ -215,13 +209,12 @@ class ColumnPasses:
 
     def findings(self) -> dict[str, int]:
         """What was met on the way: fields that are not JSON, warnings and damage by code."""
-        found: dict[str, int] = {}
+        found: Counter[str] = Counter()
         for shard in self.kept:
-            for name, count in {f"{ext}.bad": count for ext, count in shard.bad.items() if count}.items():
-                found[name] = found.get(name, 0) + count
-            for code, count in (*shard.counts.items(), *(((shard.error["code"], 1),) if shard.error else ())):
-                found[code] = found.get(code, 0) + count
-        return found
+            found.update({f"{ext}.bad": count for ext, count in shard.bad.items() if count})
+            found.update(shard.counts)
+            found.update([shard.error["code"]] if shard.error else [])
+        return dict(found)
 
     def so_far(self, parts: set[Part]) -> list[KeptColumns]:
         """The shards, and beginnings of shards, that have `parts` by now, in their order."""
@@ -230,7 +223,7 @@ class ColumnPasses:
             beginning = None if parts <= shard.parts else self._growing.get(shard.url)
             own = shard if beginning is None else beginning()
             if parts <= own.parts:
-                found.append(own.frozen())
+                found.append(replace(own, parts=set(own.parts)))  # which does not grow
         return found
 
     def interrupt(self, stop: threading.Event | None = None) -> None:
