@@ -64,7 +64,7 @@ def circled(_: Path) -> float:
     """Milliseconds until the rows inside a line of 200 corners are known, of a million."""
     from tarviz.widgets.map.points import MapPoints
 
-    points = MapPoints.of(np.arange(COUNT), np.random.default_rng(0).normal(size=(COUNT, 2)), ("x", "y")).mixed()
+    points = MapPoints.of(np.arange(COUNT), np.random.default_rng(0).normal(size=(COUNT, 2)), ("x", "y")).shuffle()
     line = [(math.sin(at * math.tau / 200) / 2, math.cos(at * math.tau / 200) / 2) for at in range(200)]
     return _median(lambda: points.rows_inside(line))
 

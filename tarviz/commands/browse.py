@@ -120,7 +120,7 @@ def command(
     from tarviz.widgets.host.page import ControllerPage
 
     if len(urls) == 1 and urls[0] != "-":
-        by_hand.opening(urls[0])
+        by_hand.keep_latest(urls[0])
     browser = Browser(list(urls), **chosen)
     page = ControllerPage(
         browser, title=" · ".join(filter(None, (browser.title, "tarviz"))), host=host, port=port, idle_exit=seconds(idle_exit)

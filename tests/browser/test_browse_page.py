@@ -373,8 +373,8 @@ class TestFilter:
 
 class TestMany:
     def test_scrolling_ten_thousand_asks_for_what_shows_and_stays_small(self, tmp_path, open_page, monkeypatch):
-        made, real = [], thumbnails.made_of
-        monkeypatch.setattr(thumbnails, "made_of", lambda *plan, **more: made.append(plan) or real(*plan, **more))
+        made, real = [], thumbnails.make_tile
+        monkeypatch.setattr(thumbnails, "make_tile", lambda *plan, **more: made.append(plan) or real(*plan, **more))
         page = open_page(
             tar(tmp_path / "many.tar", [(f"k{n:05d}", {"png": png((n % 256, n // 256, 9)), "cls": b"1"}) for n in range(10_000)])
         )

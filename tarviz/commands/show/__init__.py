@@ -160,8 +160,8 @@ def _tile(record: Record, fields: frozenset[str] | None, overlays: Overlays) -> 
     from tarviz.widgets.panes.overlays import painted
 
     blobs = {ext: bytes(record[ext]) for ext in shown_fields(record, fields)}
-    plan = thumbnails.planned({ext: len(blob) for ext, blob in blobs.items()}, "", overlays)
-    tile = thumbnails.made_of(plan, blobs, overlays, html_page.TILE * 2, key=record.key, shard=record.shard)
+    plan = thumbnails.plan_tile({ext: len(blob) for ext, blob in blobs.items()}, "", overlays)
+    tile = thumbnails.make_tile(plan, blobs, overlays, html_page.TILE * 2, key=record.key, shard=record.shard)
     shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.reason or tile.text or "no fields"
     drawn = () if tile.reason else plan.fields
     lines = [f"{ext}: {shortened(summary(record, ext), 56)}" for ext in blobs if ext not in drawn]

@@ -23,17 +23,17 @@ MOST_RECENT = 12
 _LONGEST = 20_000  # characters of an address
 
 
-def opened() -> list[str]:
+def latest() -> list[str]:
     """The shards that were opened last on pages, the latest first, without secrets."""
     found = _read(_recent())
     return [str(text) for text in found] if isinstance(found, list) else []
 
 
-def opening(text: str) -> None:
+def keep_latest(text: str) -> None:
     """Put shards at the head of the list."""
     text = os.path.abspath(text) if is_local(text) else redact(text)
     with suppress(OSError, TarvizError):  # a home that cannot be written is no reason not to look at shards
-        _write(_recent(), [text, *(other for other in opened() if other != text)][:MOST_RECENT])
+        _write(_recent(), [text, *(other for other in latest() if other != text)][:MOST_RECENT])
 
 
 def _recent() -> Path:
@@ -64,7 +64,7 @@ class ViewAnswers(Answers):
     @rpc
     def recent(self) -> Message:
         """The shards that were opened last."""
-        return {"recent": [readable(text) for text in opened()]}
+        return {"recent": [readable(text) for text in latest()]}
 
     @rpc
     def open(self, url: str) -> Message:
@@ -74,7 +74,7 @@ class ViewAnswers(Answers):
         if not url.strip():
             raise UsageError("Which shards?", hint="Write a path, a folder or a URL.")
         address = self.opener(url.strip())
-        opening(self.shards.placed(url.strip()))
+        keep_latest(self.shards.place(url.strip()))
         return {"address": address}
 
     @rpc
@@ -88,14 +88,14 @@ class ViewAnswers(Answers):
         """Keep an address under a name; what had that name is replaced."""
         if not name.strip() or len(name) > 100 or not name.isprintable() or len(address) > _LONGEST:
             raise UsageError(f"{name[:100]!r} is not a name for a view.", hint="Give it a few words.")
-        return self._changed(lambda views: views | {name.strip(): address})
+        return self._change(lambda views: views | {name.strip(): address})
 
     @rpc
     def drop_view(self, name: str) -> Message:
         """Forget a view."""
-        return self._changed(lambda views: {other: address for other, address in views.items() if other != name})
+        return self._change(lambda views: {other: address for other, address in views.items() if other != name})
 
-    def _changed(self, change: Callable[[dict[str, str]], dict[str, str]]) -> Message:
+    def _change(self, change: Callable[[dict[str, str]], dict[str, str]]) -> Message:
         views = change(self.views()["views"])
         if len(views) > MOST_VIEWS:
             raise UsageError(f"There are {MOST_VIEWS} views already.", hint="Drop some first.")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tarviz.model.errors import UsageError, redact, safe
-from tarviz.widgets.host.behind import begun, failure, words
+from tarviz.widgets.host.behind import failure, start_thread, words
 
 
 class Job:
@@ -33,7 +33,7 @@ class Job:
             raise UsageError(f"Something else is being done ({self.text}).", hint="Wait for it, or stop it.")
         self.stopping.clear()
         self.text, self.bad = name, False
-        self._thread = begun("job", self._work, work)
+        self._thread = start_thread("job", self._work, work)
         return {"running": True, "text": name, "bad": False}
 
     def _work(self, work: Callable[[], str]) -> None:

@@ -30,9 +30,9 @@ _CONFIDENCE = re.compile(r"(?i)(?:^|[._])(?:conf|confidence|prob|probability|sco
 class KeepAnswers(Answers):
     """Copies what a page shows or what is marked, and tags what is wrong."""
 
-    def chosen(self, query: int, marked: bool) -> NDArray[np.int64]:
+    def choose(self, query: int, marked: bool) -> NDArray[np.int64]:
         """The rows marked, or all that the page shows by its search `query`. `UsageError` where there are none, or it shows another."""
-        shown = self.look.asked(query)
+        shown = self.look.search(query)
         ids = self.shards.marks.array() if marked else np.array(list(dict.fromkeys(shown.ids(0, len(shown)))), np.int64)
         if not len(ids):
             raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
@@ -41,14 +41,14 @@ class KeepAnswers(Answers):
     @rpc
     def preview(self, query: int, marked: bool = False) -> Message:
         """How many records would be kept, and their bytes in a tar."""
-        ids = self.chosen(query, marked)
+        ids = self.choose(query, marked)
         return {"count": len(ids), "bytes": kept.size(self.rows, ids)}
 
     @rpc
     def export(self, query: int, kind: str = "tar", marked: bool = False, columns: list[str] | None = None) -> Answer:
         """The rows marked, or all that the page shows, as a shard (`tar`), a table (`csv`, `parquet`) or a list of keys (`txt`)."""
-        ids = self.chosen(query, marked)
-        data = export.exported(kind, self.rows, ids, self.questions, columns)
+        ids = self.choose(query, marked)
+        data = export.as_file(kind, self.rows, ids, self.questions, columns)
         return {"count": len(ids), "size": len(data)}, [data]
 
     @rpc
@@ -56,9 +56,9 @@ class KeepAnswers(Answers):
         """Write rows where the kernel runs, behind whatever goes on: by the name's end."""
         if not path.strip():
             raise UsageError("Where to?", hint="Name it subset-{}.tar, subset.csv, subset.parquet or keys.txt.")
-        path = self.shards.placed(path)
+        path = self.shards.place(path)
         Names(path).refuse_taken()
-        ids = self.chosen(query, marked)
+        ids = self.choose(query, marked)
 
         def work() -> str:
             count = export.write(path, self.rows, ids, self.questions, columns)
@@ -75,7 +75,7 @@ class KeepAnswers(Answers):
         def work() -> str:
             with self.questions.until(self.shards.job.stopping):
                 found = checks.check(self.rows, table, self.shards.job.say)
-            self.questions.changed()
+            self.questions.touch()
             return f"checked: {found[checks.BAD]:,} bad, {found[checks.DUPLICATE]:,} duplicates"
 
         return self.shards.job.start("checking all", work)
@@ -83,7 +83,7 @@ class KeepAnswers(Answers):
     @rpc
     def clean(self, path: str) -> Message:
         """Write every record that is neither bad nor a duplicate, behind whatever goes on."""
-        path = self.shards.placed(path)
+        path = self.shards.place(path)
         Names(path).refuse_taken()
 
         def work() -> str:
@@ -109,24 +109,24 @@ class KeepAnswers(Answers):
     @rpc
     def tag(self, tag: str, marked: list[int], note: str = "") -> Message:
         """Give rows a tag, and a note. `before` are those that this changed, for `retag`."""
-        return self._retagged(tag, [(row, note) for row in marked])
+        return self._tag(tag, [(row, note) for row in marked])
 
     @rpc
     def untag(self, tag: str, marked: list[int]) -> Message:
         """Take a tag away from rows. `before` are those that had it, for `retag`."""
-        return self._retagged(tag, [(row, None) for row in marked])
+        return self._tag(tag, [(row, None) for row in marked])
 
     @rpc
     def retag(self, tag: str, before: list[tuple[int, str | None]]) -> Message:
         """Give rows the tag as they had it: each its note, None where it had no such tag."""
-        return self._retagged(tag, before)
+        return self._tag(tag, before)
 
-    def _retagged(self, tag: str, noted: Sequence[tuple[int, str | None]]) -> Message:
+    def _tag(self, tag: str, noted: Sequence[tuple[int, str | None]]) -> Message:
         tags = self.questions.table.tags
         had = {(line["shard"], line["key"]): line["note"] for line in tags.lines() if line["tag"] == tag.strip()}
         places = [self._place(row) for row, _ in noted]
         count = tags.add_noted([(*place, note) for place, (_, note) in zip(places, noted, strict=True)], tag)
-        self.questions.changed()
+        self.questions.touch()
         before = [[row, had.get(place)] for place, (row, note) in zip(places, noted, strict=True) if had.get(place) != note]
         return self.tags() | {"count": count, "before": before}
 

@@ -24,7 +24,7 @@ from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, conditions, sql
 from tarviz.widgets.browse.rows import RECORD_BITS, Rows, places, split_id
 from tarviz.widgets.browse.scan import how_read
-from tarviz.widgets.host.behind import begun, failure
+from tarviz.widgets.host.behind import failure, start_thread
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -115,10 +115,10 @@ class Questions:
             raise refused
         with self._lock:
             if self._table is None:
-                self._table = self._opened()
+                self._table = self._open()
             return self._table
 
-    def _opened(self) -> Table:
+    def _open(self) -> Table:
         from tarviz.read.chosen import version
         from tarviz.table.table import Table
 
@@ -140,7 +140,7 @@ class Questions:
             self._table, self._job, self.failed = None, None, None
             self._version += 1
 
-    def changed(self) -> None:
+    def touch(self) -> None:
         """Say that columns or tags are others than before."""
         self._version += 1
         self.scanned.touch()
@@ -171,10 +171,10 @@ class Questions:
         """Numbers of the rows that fit, in an order."""
         with self.until(stop):
             found = self.table.rows(where, order, descending=descending and bool(order))
-            ids = self.numbered(found.shard, found.n)
+            ids = self.row_numbers(found.shard, found.n)
             if keys:
                 kept = self.table.keyed(keys)
-                ids = ids[np.isin(ids, self.numbered(kept.shard, kept.n))]
+                ids = ids[np.isin(ids, self.row_numbers(kept.shard, kept.n))]
             return ids
 
     def objects(self, ids: NDArray[np.int64], labels: Sequence[str] = ()) -> tuple[NDArray[np.int64], list[Box]]:
@@ -182,25 +182,25 @@ class Questions:
         some = f" WHERE label IN ({', '.join(map(sql.quoted_text, labels))})" if labels else ""
         found = self.table.arrow(f"SELECT shard, n, coalesce(label, '') AS label, {', '.join(Box._fields[1:])} FROM objects{some}")
         place = self.table.placed(found)
-        rows = self.numbered(place.shard, place.n)
+        rows = self.row_numbers(place.shard, place.n)
         at = places(ids, rows)
         kept = np.flatnonzero(at >= 0)
         kept = kept[np.argsort(at[kept], kind="stable")]
         boxes = [Box(*line) for line in zip(*(found.column(name).to_pylist() for name in Box._fields), strict=True)]
         return rows[kept], [boxes[number] for number in kept.tolist()]
 
-    def taken(self, ids: NDArray[np.int64]) -> pa.Table:
+    def columns_of(self, ids: NDArray[np.int64]) -> pa.Table:
         """Every column that was made, for rows of the browser, in the order they lie."""
         table = self.table  # opened, it has the numbers
         shards, n = split_id(ids)
         return table.taken(np.searchsorted(self._numbers, shards).astype(np.int32), n)
 
-    def numbered(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> NDArray[np.int64]:
+    def row_numbers(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row numbers of the browser for rows of the table."""
         numbers: NDArray[np.int64] = self._numbers[shard] << RECORD_BITS | n
         return numbers
 
-    def placed(self, ids: NDArray[np.int64]) -> list[tuple[str, NDArray[np.int64]]]:
+    def by_shard(self, ids: NDArray[np.int64]) -> list[tuple[str, NDArray[np.int64]]]:
         """Rows of the browser as the table has them: shards, each with the numbers of its records."""
         urls = self.table.urls
         shards, n = split_id(ids)
@@ -282,7 +282,7 @@ class Questions:
                 self._begin(parts)
 
     def _begin(self, parts: set[Part] | None) -> None:
-        self._job = begun("columns", self._make, parts)
+        self._job = start_thread("columns", self._make, parts)
 
     def wait(self, seconds: float) -> bool:
         """Wait for the columns that are made unasked; whether they are there."""
@@ -298,7 +298,7 @@ class Questions:
             table.rows(count=1)  # what answers the first question is loaded now
         except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
             self.failed = failure(error, "Columns cannot be read")
-        self.changed()
+        self.touch()
 
 
 def _there(url: URL, version: Any) -> bool:

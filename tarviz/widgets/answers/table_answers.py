@@ -88,7 +88,7 @@ class TableAnswers(Answers):
                 return {"making": True}
             table, of = grown, len(grown)
         rows = self.look.query.wish.among
-        found = table.facets(column, condition, among=None if rows is None or len(rows) > MOST_AMONG else self.questions.placed(rows))
+        found = table.facets(column, condition, among=None if rows is None or len(rows) > MOST_AMONG else self.questions.by_shard(rows))
         if column == self.labels.chosen and not found.other[0]:
             self.labels.counts = {bar.label: bar.all for bar in found.bars if bar.low == bar.high}
         own = self.look.query.wish.label == column or column == self.labels.chosen

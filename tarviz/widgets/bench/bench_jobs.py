@@ -15,7 +15,7 @@ from tarviz.read import stream
 from tarviz.runners.eager import Eager
 from tarviz.runners.stage_timer import StageTimer
 from tarviz.widgets.bench.rate_meter import Clock
-from tarviz.widgets.bench.stage_groups import Group, counted, groups
+from tarviz.widgets.bench.stage_groups import Group, count_steps, groups
 
 Counts: TypeAlias = Generator[tuple[int, int], None, None]
 """(records, bytes of payload) of each step, as it comes."""
@@ -63,7 +63,7 @@ def of_pipeline(pipeline: Pipeline, runner: str, setting: dict[str, Any], clock:
 
     def start() -> Counts:
         running[:] = [timer := StageTimer(clock, cpu)]
-        return counted(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None).measure(timer), timer)
+        return count_steps(Eager(pipeline, batch=setting["batch"], num_workers=workers, repeat=None).measure(timer), timer)
 
     return Trial(name, "tarviz", start, setting, lambda: groups(running[0], workers) if running else [])
 

@@ -26,7 +26,7 @@ from tarviz.widgets.bench.rate_meter import Clock, Meter, line
 from tarviz.widgets.bench.result import BenchResult, TrialRow
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import per_second, word
-from tarviz.widgets.host.behind import begun
+from tarviz.widgets.host.behind import start_thread
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 
 log = logging.getLogger(__name__)
@@ -83,9 +83,7 @@ class BenchRun(Controller):
         self._clock = clock
         self.renewed: Callable[[], None] = lambda: None  # hears that it measures again
         self.urls: list[URL] = stream.shards(self.pipeline.urls) if self.pipeline is not None else []
-        settings = [
-            {"workers": w, "batch": b, "prefetch": p} for w, b, p in itertools.product(_listed(workers), _listed(batch), _listed(prefetch))
-        ]
+        settings = [{"workers": w, "batch": b, "prefetch": p} for w, b, p in itertools.product(*map(_as_list, (workers, batch, prefetch)))]
         self.trials = self._plan(source, RUNNERS[runner], settings, vs, per_item, cpu)
         self._config = {
             "source": self.title,
@@ -108,7 +106,7 @@ class BenchRun(Controller):
         self._line: list[tuple[float, float, float]] = []
         self._stopping = threading.Event()
         self._done = threading.Event()
-        begun("bench", self._work)
+        start_thread("bench", self._work)
 
     def _plan(
         self, source: Any, runner: str, settings: list[dict[str, Any]], peers: Sequence[str], per_item: PerItem, cpu: Clock
@@ -312,7 +310,7 @@ def _pipeline(source: Any, chain: Chainable, select: Any, seed: int, options: di
     return None
 
 
-def _listed(value: Several) -> list[int | None]:
+def _as_list(value: Several) -> list[int | None]:
     return list(value) if isinstance(value, Iterable) else [value]
 
 

@@ -64,10 +64,10 @@ def _from_generator(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
             yield {name: value[name] for name in spec} if isinstance(spec, dict) else value
 
     data = tf.data.Dataset.from_generator(records, output_signature=spec)
-    yield from _counted(data, setting, mean_bytes(pipeline))
+    yield from _count(data, setting, mean_bytes(pipeline))
 
 
-def _counted(data: Any, setting: Mapping[str, Any], size: float, batched: bool = False) -> Counts:
+def _count(data: Any, setting: Mapping[str, Any], size: float, batched: bool = False) -> Counts:
     batch = setting.get("batch")
     return count_batches((data if batched else data.batch(batch)).prefetch(2) if batch else data, batch or 1, size)
 
@@ -95,11 +95,11 @@ def _tfrecord(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
         batch = setting.get("batch")
         if not ops and batch:
             whole = data.batch(batch).map(lambda rows: work(tf.io.parse_example(rows, spec)))
-            yield from _counted(whole, setting, mean_bytes(pipeline), batched=True)
+            yield from _count(whole, setting, mean_bytes(pipeline), batched=True)
             return
         workers = setting.get("workers") or tf.data.AUTOTUNE
         single = data.map(lambda row: work(tf.io.parse_single_example(row, spec)), num_parallel_calls=workers)
-        yield from _counted(single, setting, mean_bytes(pipeline))
+        yield from _count(single, setting, mean_bytes(pipeline))
 
 
 _PEERS: dict[str, tuple[Callable[[Pipeline, Mapping[str, Any]], Counts], str]] = {

@@ -18,7 +18,7 @@ from tarviz.model.types import URL
 from tarviz.widgets.bench.rate_meter import Figures, half_interval
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict
-from tarviz.widgets.compare.text import aligned
+from tarviz.widgets.compare.text import align
 from tarviz.widgets.host.contact_sheet import bundle
 
 FORMAT = 1
@@ -193,14 +193,14 @@ class BenchResult:
         head = [("", "records/s", "±", "MB/s", "p50 ms", "p90", "p99", "first batch", "files")]
         rows = [_cells(row) for row in self.rows if row.kind != "stage"]
         parts = [self.verdict] if self.verdict else []
-        parts.append("\n".join(aligned([*head, *rows], right=range(1, 8))))
+        parts.append("\n".join(align([*head, *rows], right=range(1, 8))))
         if self.stages():
             lines = [("", "stage", "ms a record", "share")]
             before = ""
             for threads, stage, ms, share in self.stages():
                 lines.append((threads if threads != before else "", stage, f"{ms:.4f}", f"{share:.1%}".replace("%", " %")))
                 before = threads
-            parts.append("\n".join(aligned(lines, right=(2, 3))))
+            parts.append("\n".join(align(lines, right=(2, 3))))
         parts += [f"{row.label}: {row.error}" for row in self.rows if row.error]
         parts += [str(each) for each in self.against]
         parts += self.notes

@@ -53,7 +53,7 @@ def groups(timer: StageTimer, workers: int) -> list[Group]:
     ]
 
 
-def counted(run: Eager, timer: StageTimer) -> Generator[tuple[int, int], None, None]:
+def count_steps(run: Eager, timer: StageTimer) -> Generator[tuple[int, int], None, None]:
     """(records, bytes of payload) of each step of a run; what was read ahead is shared out over the records cut."""
     before, told = 0, 0
     for _ in run:

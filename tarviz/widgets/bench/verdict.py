@@ -59,14 +59,14 @@ def _limit(groups: Sequence[Group], records: int, cores: int) -> tuple[str, str]
     waits = main.busy.get(READ, 0.0) / main.capacity if main.capacity else 0.0
     reading = "" if stage == READ else f"reading waits {waits:.0%} of the time".replace("%", " %")
     if len(groups) == 1:
-        return f"{word(stage)} is the limit", _joined(cost, reading)
+        return f"{word(stage)} is the limit", _join(cost, reading)
     busy = f"{top.name} busy {top.share:.0%} of the time".replace("%", " %")
     if top.share < _BUSY:
-        return "no stage is busy all the time", _joined(busy, f"most of it with {word(stage)}", cost, reading)
+        return "no stage is busy all the time", _join(busy, f"most of it with {word(stage)}", cost, reading)
     if top is main:
-        return f"{word(stage)} is the limit", _joined(cost, f"{busy}: more workers do not help", reading)
+        return f"{word(stage)} is the limit", _join(cost, f"{busy}: more workers do not help", reading)
     more = "more workers may help" if top.threads < cores else f"there are {cores} cores"
-    return f"{word(stage)} is the limit", _joined(cost, busy, more, reading)
+    return f"{word(stage)} is the limit", _join(cost, busy, more, reading)
 
 
 def _graph_limit(rows: Sequence[TrialRow]) -> tuple[str, str] | None:
@@ -119,7 +119,7 @@ def _peers(rows: Sequence[TrialRow], best: TrialRow) -> list[str]:
     return [f"{best.rate / row.rate:.1f}× the rate of {row.label}" for row in peers]
 
 
-def _joined(*parts: str) -> str:
+def _join(*parts: str) -> str:
     return ", ".join(part for part in parts if part)
 
 

@@ -36,11 +36,11 @@ def columns(rows: Sequence[Row]) -> list[str]:
                 if kind == "json" and size <= _MOST_BYTES:
                     wants.append(Want(row, ext))
                 else:
-                    found[_written((ext,)) if kind in ("text", "cls") else f"size({_written((ext,))})"] = None
+                    found[_spell((ext,)) if kind in ("text", "cls") else f"size({_spell((ext,))})"] = None
         for want, blob in zip(wants, payloads(wants), strict=True):
             if not isinstance(blob, TarvizError):
                 with suppress(ValueError, RecursionError):
-                    found |= dict.fromkeys(map(_written, _scalars(json.loads(blob), (want.ext,))))
+                    found |= dict.fromkeys(map(_spell, _scalars(json.loads(blob), (want.ext,))))
     usual = [name for name in (*roles.LABELS, *roles.CAPTIONS) if name in found]
     return list(dict.fromkeys([*usual, *sorted(found, key=lambda name: name.startswith("size("))]))
 
@@ -54,7 +54,7 @@ def _scalars(tree: Any, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         yield path
 
 
-def _written(path: tuple[str, ...]) -> str:
+def _spell(path: tuple[str, ...]) -> str:
     """A path as it is written: `json.meta.src`, `json["a b"]`, `field("a-b")`."""
     field, *names = path
     plain = all(part.isidentifier() for part in field.split(".")) and field not in ("key", "shard", "index")

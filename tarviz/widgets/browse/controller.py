@@ -81,30 +81,30 @@ class Browser(Controller):
         self.start = start
         self.overlay = overlay
         self.shards = OpenShards(urls, label, class_names(classes), overlay, options, cache=cache)
-        self.shards.marks.changed = self._marked
+        self.shards.marks.changed = self._tell_marks
         self._first = Look(Query(self.shards.rows, wish, self.shards.questions).start(), image.lower(), px)
         self._sessions: OrderedDict[str, Session] = OrderedDict()
         self._lock = threading.Lock()
         self.changed: Callable[[], None] = lambda: None
         self.named = ""  # what its reader calls these shards, where that is not their URLs
         self.closed = False
-        self.session = self._begun("")
+        self.session = self._begin("")
         if self.query.needs_content:
             self.shards.scan.go_on()
 
-    def _begun(self, name: str) -> Session:
+    def _begin(self, name: str) -> Session:
         """A session that shows what the browser was opened with."""
         query = self._first.query
         if name and not (query.done or query.wish.plain):  # one that is stopped must not end the search of another
             query = Query(query.rows, query.wish, query.questions, query.number).start()
-        session = Session(self.shards, replace(self._first, query=query), spec=self.spec_of, used=self._used, pages=self._pages)
+        session = Session(self.shards, replace(self._first, query=query), spec=self.spec_of, used=self._use, pages=self._pages)
         self._sessions[name] = session
         return session
 
     def session_of(self, name: str) -> Session:
         """The session of a page; it begins when the page asks for the first time, and ends when many others have asked since."""
         with self._lock:
-            session = self._sessions.get(name) or self._begun(name)
+            session = self._sessions.get(name) or self._begin(name)
             session.asked = time.monotonic()
             self._sessions.move_to_end(name)
             ended = []
@@ -123,11 +123,11 @@ class Browser(Controller):
         since = time.monotonic() - ALIVE
         return sum(session.asked > since for name, session in list(self._sessions.items()) if name)
 
-    def _used(self, session: Session) -> None:
+    def _use(self, session: Session) -> None:
         self.session = session
         self.changed()
 
-    def _marked(self) -> None:
+    def _tell_marks(self) -> None:
         self.shards.rows.touch()
         self.changed()
 
@@ -197,7 +197,7 @@ class Browser(Controller):
         cells = []
         with shards.scan.calm():
             for row, tile in zip(rows, tiles, strict=True):
-                label = shards.labels.known(row, shards.labels.chosen or "")
+                label = shards.labels.find(row, shards.labels.chosen or "")
                 caption = " · ".join(filter(None, (label, row.key.rpartition("/")[2])))
                 picture = painted(tile.picture, tile.over, shards.overlays)
                 cells.append(contact_sheet.Cell(picture, tile.reason or tile.text, caption, bool(tile.reason)))
@@ -244,7 +244,7 @@ class Browser(Controller):
 
     def write(self, path: str | PathLike[str], *, exists: Exists = "error") -> int:
         """Write the marked records, or else all that show, by the name's end (see `export.KINDS`): how many."""
-        ids = self.session.keeping.chosen(self.query.number, bool(len(self.shards.marks)))
+        ids = self.session.keeping.choose(self.query.number, bool(len(self.shards.marks)))
         return export.write(path, self.shards.rows, ids, self.shards.questions, exists=exists)
 
     def map(self, x: str, y: str = "", by: str = "pca") -> MapPoints:

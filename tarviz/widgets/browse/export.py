@@ -63,14 +63,14 @@ def table(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
     return out.getvalue().encode("utf-8", "backslashreplace")
 
 
-def exported(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions, wanted: Sequence[str] | None = None) -> bytes:
+def as_file(kind: str, rows: Rows, ids: NDArray[np.int64], questions: Questions, wanted: Sequence[str] | None = None) -> bytes:
     """Rows as a file of one of `KINDS`, a Parquet with every column that was made; `wanted` are the columns of a CSV (None: all that the
     records have)."""
     if kind == "parquet":
         import pyarrow.parquet as form
 
         out = io.BytesIO()
-        form.write_table(questions.taken(ids), out)
+        form.write_table(questions.columns_of(ids), out)
         return out.getvalue()
     chosen = [rows.row(row) for row in ids.tolist()]
     match kind:
@@ -110,5 +110,5 @@ def write(
             for pieces in members(rows.row(row).load() for row in ids.tolist()):
                 output.write(pieces)
         else:
-            output.write([exported(kind, rows, ids, questions, wanted)])
+            output.write([as_file(kind, rows, ids, questions, wanted)])
     return len(ids)

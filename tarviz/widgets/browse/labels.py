@@ -44,7 +44,7 @@ class Labels:
             self.chosen = _usual(rows[:_LOOKED_AT], shown)
         return self.chosen or ""
 
-    def known(self, row: Row, label: str) -> str | None:
+    def find(self, row: Row, label: str) -> str | None:
         """The text of a row, where it was made before."""
         with self._lock:
             return self._texts.get((row.id, label))
@@ -53,12 +53,12 @@ class Labels:
         """What stands below a row's tile, at most 200 characters."""
         if path is None:
             return ""
-        kept = self.known(row, label)
+        kept = self.find(row, label)
         if kept is not None:
             return kept
         fields = Fields(row, blobs)
         number = path.value(fields)
-        text = "" if number is None else readable(str(fields.written(path, number))[:200])
+        text = "" if number is None else readable(str(fields.spell(path, number))[:200])
         if isinstance(number, int) and number in self.classes:
             text = f"{number} {self.classes[number]}"
         with self._lock:

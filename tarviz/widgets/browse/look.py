@@ -44,7 +44,7 @@ class Look:
     px: int
     selected: RecordRef | None = None
 
-    def asked(self, number: int) -> Query:
+    def search(self, number: int) -> Query:
         """The search of this number. `UsageError` (E_CHANGED) where the page shows another one by now: nothing is written of rows that
         nobody sees."""
         if number != self.query.number:

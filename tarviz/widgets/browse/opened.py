@@ -32,7 +32,7 @@ class OpenShards:
         self, urls: URLs, label: str | None, classes: Mapping[int, str], overlay: str, options: ReadOptions | None, *, cache: bool
     ) -> None:
         options = replace(options or ReadOptions(), strict=False, where="", keys=())
-        self.placed: Callable[[str], str] = str
+        self.place: Callable[[str], str] = str
         """Where lies what a page calls by a name. A server that shows a part of its machine refuses the rest."""
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)
         self.overlays = Overlays(overlay)

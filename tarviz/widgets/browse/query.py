@@ -20,7 +20,7 @@ from tarviz.table.sql import quoted_text
 from tarviz.table.streamed import StreamCondition
 from tarviz.widgets.answers.questions import Box, Questions, missing
 from tarviz.widgets.browse.rows import RECORD_BITS, Row, Rows, Want, payloads, row_id, split_id
-from tarviz.widgets.host.behind import begun, failure
+from tarviz.widgets.host.behind import failure, start_thread
 
 SORTS = ("order", "key", "size", "label", "random")
 _CHUNK = 65_536
@@ -98,9 +98,9 @@ class Fields(dict[str, bytes]):
 
     def at(self, path: FieldPath) -> Any:
         """The value there as SQL has it: 007 in a text is no 7."""
-        return self.written(path, path.value(self))
+        return self.spell(path, path.value(self))
 
-    def written(self, path: FieldPath, value: Any) -> Any:
+    def spell(self, path: FieldPath, value: Any) -> Any:
         """The same of a value that was read already."""
         ext, steps = path.ways[0] if path.ways and not path.of else ("", ())
         if isinstance(value, int | float) and not steps and ext in self and viewers.choose(ext) == "text":
@@ -145,7 +145,7 @@ class Query:
         if self.needs_content:
             self.questions.check(wish.conditions, wish.label if wish.sort == "label" else "")
         if not wish.plain:
-            begun("query", self._work)
+            start_thread("query", self._work)
         return self
 
     def stop(self) -> None:
@@ -205,11 +205,11 @@ class Query:
 
     def _scan(self) -> None:
         """What the scan knows, as rows arrive."""
-        for chunk in self._arriving() if (among := self.wish.among) is None else self._known(among):
+        for chunk in self._arriving() if (among := self.wish.among) is None else self._there(among):
             self._take(chunk)
             if self._stop.is_set():
                 break
-        self._ids = self._sorted()
+        self._ids = self._order()
 
     def _scan_keys(self) -> None:
         """Words that are looked for in shards not read yet are found in keys as rows arrive: the texts are known when all are read."""
@@ -272,7 +272,7 @@ class Query:
                         if self.rows.shards[number].count == seen:
                             self.rows.changed.wait(0.5)
 
-    def _known(self, rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    def _there(self, rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Those of these rows that there are, in the order they lie."""
         rows = rows[self.rows.known(rows)]
         if self.wish.shard is not None:
@@ -328,7 +328,7 @@ class Query:
         self._ids[self.found : need] = ids
         self.found = need
 
-    def _sorted(self) -> NDArray[np.int64]:
+    def _order(self) -> NDArray[np.int64]:
         ids = self._ids[: self.found]
         match self.wish.sort:
             case "random":

@@ -27,7 +27,7 @@ from tarviz.read.shard_index import cached_index, index_of, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
-from tarviz.widgets.host.behind import begun, failure, words
+from tarviz.widgets.host.behind import failure, start_thread, words
 
 AHEAD = 48
 """Records a streamed shard is scanned beyond what is looked at."""
@@ -56,7 +56,7 @@ class Scan:
         self._calm = threading.Condition()
         self._busy = 0
         self._runs: dict[int, Iterator[None]] = {}
-        self._thread = begun("scan", self._work)
+        self._thread = start_thread("scan", self._work)
 
     def want(self, count: int) -> None:
         """Somebody looks at rows up to `count`."""
@@ -122,7 +122,7 @@ class Scan:
         before = 0
         for shard in ahead + shards:
             have = shard.count if shard in ahead else before + shard.count
-            if not shard.finished and (self._all or not _streamed(shard) or have < self._want + AHEAD):
+            if not shard.finished and (self._all or not _is_stream(shard) or have < self._want + AHEAD):
                 return shard
             if not shard.finished and shard not in ahead:
                 return None  # those after it are wanted even less
@@ -172,7 +172,7 @@ def fault_of(error: TarvizError) -> Fault:
     return replace(error.fault, message=words(error))
 
 
-def _streamed(shard: ShardRows) -> bool:
+def _is_stream(shard: ShardRows) -> bool:
     return bool(shard.compression) or (not shard.local and not shard.cached)
 
 

@@ -166,7 +166,7 @@ class Session(Answers):
     @rpc
     def mark_shown(self, query: int, start: int = 0, stop: int | None = None, how: str = "mark") -> Message:
         """Mark the rows at the positions `start`…`stop` that a search shows (None: all of them), "unmark" them, or "invert" their marks."""
-        found = self.look.asked(query)
+        found = self.look.search(query)
         ids = list(dict.fromkeys(found.ids(start, len(found) if stop is None else stop)))
         marked = self.shards.marks.rows
         add = [row for row in ids if row not in marked] if how in ("mark", "invert") else []
@@ -222,4 +222,4 @@ class Session(Answers):
         self.look.query.stop()
         self.table.stop_sql()
         self.scan.rest(self)
-        self.shards.maps.left(id(self.map))
+        self.shards.maps.leave(id(self.map))

@@ -48,7 +48,7 @@ class TilePlan:
     over: tuple[str, ...] = ()
 
 
-def shown_fields(fields: Sequence[str], wanted: str = "") -> tuple[str, ...]:
+def main_fields(fields: Sequence[str], wanted: str = "") -> tuple[str, ...]:
     """Those of a record's fields that stand for it: `wanted` where it is among them, else its pictures that belong side by side (at most
     four), else its first picture, else its first text."""
     if wanted in fields:
@@ -76,8 +76,8 @@ class Tiles:
         Tiles that are not kept are made side by side on worker threads.
         """
         keys = [(row.id, id(row.shard), wanted, size) for row in rows]
-        found = self._held(keys)
-        plans = {at: planned(rows[at].sizes, wanted, self.overlays) for at, tile in enumerate(found) if tile is None}
+        found = self._recall(keys)
+        plans = {at: plan_tile(rows[at].sizes, wanted, self.overlays) for at, tile in enumerate(found) if tile is None}
         asked: dict[tuple[int, str], Want] = {}
         for at, plan in plans.items():
             asked |= {(at, ext): Want(rows[at], ext) for ext in (*plan.fields, *plan.over)}
@@ -86,7 +86,7 @@ class Tiles:
 
         def made(at: int) -> Tile:
             own = {ext: blob for (of, ext), blob in blobs.items() if of == at}
-            return made_of(plans[at], own, self.overlays, size, key=rows[at].key, shard=rows[at].shard.url)
+            return make_tile(plans[at], own, self.overlays, size, key=rows[at].key, shard=rows[at].shard.url)
 
         tiles = self._fill(keys, found, made)
         read: list[Payloads] = [{} for _ in rows]
@@ -95,7 +95,7 @@ class Tiles:
                 read[at][ext] = blob
         return tiles, read
 
-    def _held(self, keys: Sequence[tuple[object, ...]]) -> list[Tile | None]:
+    def _recall(self, keys: Sequence[tuple[object, ...]]) -> list[Tile | None]:
         """The tiles that are kept of these, from now on the latest ones."""
         with self._lock:
             for key in keys:
@@ -105,9 +105,9 @@ class Tiles:
 
     def boxes(self, rows: Sequence[Row], boxes: Sequence[Box], size: int) -> list[Tile]:
         """A tile a box: what is inside it, with a rim, out of the row's first picture."""
-        exts = [next((ext for ext in shown_fields(row.fields) if viewers.choose(ext) == "image"), "") for row in rows]
+        exts = [next((ext for ext in main_fields(row.fields) if viewers.choose(ext) == "image"), "") for row in rows]
         keys = [(row.id, id(row.shard), box, size) for row, box in zip(rows, boxes, strict=True)]
-        found = self._held(keys)
+        found = self._recall(keys)
         wanted = {rows[at].id: Want(rows[at], exts[at]) for at, tile in enumerate(found) if tile is None and exts[at]}
         blobs = dict(zip(wanted, payloads(wanted.values()), strict=True))
         return self._fill(keys, found, lambda at: _cut(exts[at], blobs.get(rows[at].id), boxes[at], size))
@@ -132,9 +132,9 @@ class Tiles:
                 self._used -= _weight(old)
 
     @staticmethod
-    def shown(row: Row, wanted: str) -> str:
+    def main_field(row: Row, wanted: str) -> str:
         """The field that stands for a record."""
-        return next(iter(shown_fields(row.fields, wanted)), "")
+        return next(iter(main_fields(row.fields, wanted)), "")
 
     def forget(self) -> None:
         """Drop all tiles: their shards have changed."""
@@ -147,14 +147,14 @@ class Tiles:
         self.forget()
 
 
-def planned(sizes: Mapping[str, int], wanted: str, overlays: Overlays) -> TilePlan:
+def plan_tile(sizes: Mapping[str, int], wanted: str, overlays: Overlays) -> TilePlan:
     """What the tile of a record with fields of these sizes is made of."""
-    fields = shown_fields(tuple(sizes), wanted)
+    fields = main_fields(tuple(sizes), wanted)
     over = overlays.fields(sizes, fields[0]) if len(fields) == 1 and viewers.choose(fields[0]) == "image" else []
     return TilePlan(fields, tuple(ext for ext in over if ext not in fields))
 
 
-def made_of(
+def make_tile(
     plan: TilePlan, blobs: Mapping[str, bytes | TarvizError], overlays: Overlays, size: int, *, key: str = "", shard: str = ""
 ) -> Tile:
     """The tile that `plan` says, out of the payloads of its fields."""

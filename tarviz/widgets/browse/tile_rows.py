@@ -38,7 +38,7 @@ class TileRows(Answers):
 
     def label_of(self, rows: Sequence[Row]) -> str:
         """The label chosen, or the first usual class or caption that these rows have; settled once rows are there."""
-        return self.labels.of(rows, [self.tiles.shown(row, self.look.image) for row in rows[:4]])
+        return self.labels.of(rows, [self.tiles.main_field(row, self.look.image) for row in rows[:4]])
 
     def _boxes(self, start: int, stop: int, px: int) -> Answer:
         """Rows that are boxes: what is inside each, its class and score."""
@@ -72,7 +72,7 @@ class TileRows(Answers):
             label = self.label_of(rows) if label is None else label
             path = field_path(label) if label else None
             needs = path.needs if path else frozenset()
-            unlabelled = frozenset() if all(self.labels.known(row, label) is not None for row in rows) else needs
+            unlabelled = frozenset() if all(self.labels.find(row, label) is not None for row in rows) else needs
             tiles, read = self.tiles.get(rows, image, px, unlabelled)
         buffers: list[Buffer] = []
         shown = []

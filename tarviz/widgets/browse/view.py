@@ -9,7 +9,7 @@ from typing import Any
 from tarviz.model.types import Record
 from tarviz.outputs import Exists
 from tarviz.widgets.browse.controller import FIRST, Browser
-from tarviz.widgets.host.behind import begun
+from tarviz.widgets.host.behind import start_thread
 from tarviz.widgets.host.view import View
 from tarviz.widgets.map.points import MapPoints
 
@@ -30,16 +30,16 @@ class BrowseView(View):
 
     def __init__(self, browser: Browser, **traits: Any) -> None:
         super().__init__(browser, **traits)
-        browser.changed = self._changed
+        browser.changed = self._follow
         if len(self._first["rows"]["rows"]) < FIRST and not browser.shards.rows.finished:
-            begun("first", self._complete)
+            start_thread("first", self._complete)
 
     def _complete(self) -> None:
         """Bring the saved picture up to date once the first rows of a slow shard are there."""
         if self.controller.wait(FIRST, 60) and not self.controller.closed:
             self.renew()
 
-    def _changed(self) -> None:
+    def _follow(self) -> None:
         self.selected = self.controller.selected
         self.marked = list(self.controller.marked)
 

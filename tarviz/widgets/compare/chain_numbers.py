@@ -71,10 +71,10 @@ def bare(chain: Chain) -> list[Op]:
     return [op.without(chain.ops[:at]) for at, op in enumerate(chain)]
 
 
-def tuned(chain: Chain, op: int, name: str, at: int | None, value: float) -> Chain:
+def tune(chain: Chain, op: int, name: str, at: int | None, value: float) -> Chain:
     """The chain with another number in a place that `numbers` gave. `ChainError` where the op refuses it.
 
-    >>> str(tuned(Chain.of("resize(jpg, (32, 48))"), 0, "size", 1, 64))
+    >>> str(tune(Chain.of("resize(jpg, (32, 48))"), 0, "size", 1, 64))
     'resize(jpg, (32, 64))'
     """
     place = next((number for number in numbers(chain) if (number.op, number.name, number.at) == (op, name, at)), None)
@@ -85,11 +85,11 @@ def tuned(chain: Chain, op: int, name: str, at: int | None, value: float) -> Cha
     new = round(value) if place.step == 1 else round(float(value), 6)
     before = getattr(here, name)
     whole = new if at is None else (*before[:at], new, *before[at + 1 :])
-    ops[op] = _replaced(here, name, whole)
+    ops[op] = _replace(here, name, whole)
     return Chain(*ops)
 
 
-def _replaced(op: Op, name: str, value: Any) -> Op:
+def _replace(op: Op, name: str, value: Any) -> Op:
     positional, keyword = op.arguments()
     if name in keyword or not dataclasses.is_dataclass(op):
         return type(op)(*positional, **{**keyword, name: value})

@@ -23,7 +23,7 @@ from tarviz.ops.chains import Chain, Step
 from tarviz.pipeline import Pipeline
 from tarviz.viewers import choose
 from tarviz.widgets.compare.overlaid import Overlaid
-from tarviz.widgets.compare.value_picture import ShownValue, pixels_of, shown, thumbnail
+from tarviz.widgets.compare.value_picture import ShownValue, look_at, pixels_of, thumbnail
 from tarviz.widgets.panes.overlays import Overlay, Overlays
 
 KEPT = 768 << 20
@@ -48,7 +48,7 @@ _UNSEEN = ShownValue("")
 class StepTile:
     """One step of one chain for one record. `ext` is the field that is shown, `value` what it holds; None once it was let go.
 
-    `look.pixels` is left out: `shown(value)` makes them again. `picture` is the thumbnail, `text` stands where there is none. `over` is
+    `look.pixels` is left out: `look_at(value)` makes them again. `picture` is the thumbnail, `text` stands where there is none. `over` is
     what lies over the picture, `behind` a sentence on what lay there before the op moved its pixels without it.
     """
 
@@ -190,7 +190,7 @@ def _standing(step: Step, before: str) -> str:
 
 def _tile(op: str, record: Values, ext: str, room: Room) -> StepTile:
     value = record.get(ext)
-    look = shown(value) if ext in record else ShownValue("", text="no fields")
+    look = look_at(value) if ext in record else ShownValue("", text="no fields")
     picture, text = thumbnail(value, look, record, ext, SIDE) if ext in record else (b"", look.text)
     return StepTile(op, ext, value=room.keep(value), look=replace(look, pixels=None), picture=picture, text=text)
 
@@ -224,7 +224,7 @@ def elsewhere(
                     number += 1
                     started = time.perf_counter()
             except Exception as error:  # noqa: BLE001 - a runner raises what its engine raises; it belongs into the tile
-                yield number, _failed(column, error)
+                yield number, _failure(column, error)
                 number += 1
             begin = max(number, begin + 1)
     finally:
@@ -264,7 +264,7 @@ def _drawable(result: Values) -> Values:
     return {name: value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value for name, value in result.items()}
 
 
-def _failed(column: Column, error: Exception) -> Strip:
+def _failure(column: Column, error: Exception) -> Strip:
     if not isinstance(error, TarvizError):
         text = next((line for line in str(error).splitlines() if line.strip()), "")
         error = DataError(safe(f"{column.title} failed: {type(error).__name__}: {text}")[:400], code="E_OP")

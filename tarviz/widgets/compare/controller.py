@@ -20,7 +20,7 @@ from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, URLs
 from tarviz.viewers.panel import readable
 from tarviz.widgets.compare import text as compare_text
-from tarviz.widgets.compare.chain_numbers import tuned
+from tarviz.widgets.compare.chain_numbers import tune
 from tarviz.widgets.compare.chain_preview import (
     EAGER,
     SENTENCES,
@@ -36,10 +36,10 @@ from tarviz.widgets.compare.chain_preview import (
     original,
     trace,
 )
-from tarviz.widgets.compare.named_chains import Chains, drawn
-from tarviz.widgets.compare.value_picture import encoded, pixels_of
+from tarviz.widgets.compare.named_chains import Chains, draw_columns
+from tarviz.widgets.compare.value_picture import encode_pixels, pixels_of
 from tarviz.widgets.host import contact_sheet
-from tarviz.widgets.host.behind import begun
+from tarviz.widgets.host.behind import start_thread
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 from tarviz.widgets.panes.overlays import Overlays
 
@@ -78,7 +78,7 @@ class Compare(Controller):
         self.epoch = epoch
         self.field = field.lower()
         self.options = options or ReadOptions(strict=False)
-        self.columns = [Column(*column) for column in drawn(chains, draws, int(seed))]
+        self.columns = [Column(*column) for column in draw_columns(chains, draws, int(seed))]
         self.records: list[Values] = []
         self.originals: list[StepTile] = []
         self.fault: TarvizError | None = None
@@ -99,7 +99,7 @@ class Compare(Controller):
             self._beside(runner)
         self._order(self.columns, range(len(self.records)))
         weakref.finalize(self, self._jobs.put, None)  # nobody holds it any more: its thread ends, its shard is closed
-        begun("compare", _work, self._jobs, weakref.ref(self))
+        start_thread("compare", _work, self._jobs, weakref.ref(self))
 
     # ---- records and work
 
@@ -247,7 +247,7 @@ class Compare(Controller):
         if pixels is None:
             gone = tile.value is None and tile.error is None
             return {"picture": False, "text": "No longer held: too many values, too large." if gone else readable(tile.text)}, []
-        return {"picture": True, "width": pixels.shape[1], "height": pixels.shape[0]}, [encoded(pixels)]
+        return {"picture": True, "width": pixels.shape[1], "height": pixels.shape[0]}, [encode_pixels(pixels)]
 
     @rpc
     def difference(self, record: int, a: Sequence[int], b: Sequence[int]) -> Message:
@@ -269,7 +269,7 @@ class Compare(Controller):
     @rpc
     def tune(self, column: int, op: int, name: str, value: float, at: int | None = None) -> Message:
         """Put another number into a chain, where `chain_numbers.numbers` found one; it runs again, as do its other runners."""
-        chain = tuned(self.columns[int(column)].chain, op, name, at, value)
+        chain = tune(self.columns[int(column)].chain, op, name, at, value)
         again = [each for each in self.columns if each.name == self.columns[int(column)].name]
         with self.changed:
             for each in again:
@@ -325,9 +325,9 @@ class Compare(Controller):
                 strip = column.strips[record]
                 last = len(strip.tiles) - 1 if strip is not None else -1
                 later += [(record, number, step) for step in range(last)]
-                yield from _looked_at(record, number, last)
+                yield from _requests(record, number, last)
         for place in later:
-            yield from _looked_at(*place)
+            yield from _requests(*place)
 
     def close(self) -> None:
         self._closed = True
@@ -374,7 +374,7 @@ class Compare(Controller):
         raise UsageError("There is no such step (any more).")
 
 
-def _looked_at(record: int, column: int, step: int) -> Iterator[tuple[str, Message]]:
+def _requests(record: int, column: int, step: int) -> Iterator[tuple[str, Message]]:
     yield "step", {"record": record, "column": column, "step": step}
     yield "difference", {"record": record, "a": [0, -1], "b": [column, step]}
 

@@ -33,7 +33,7 @@ def parse_lines(lines: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def named(chains: Chains) -> dict[str, Chain]:
+def name_chains(chains: Chains) -> dict[str, Chain]:
     """Name → chain. A text of several lines is several chains, one per line. `ChainError` says which one cannot be read."""
     each: Mapping[str, Chainable]
     if isinstance(chains, Mapping):
@@ -61,12 +61,13 @@ MOST_DRAWS = 24
 """Draws of a chain that are shown at most."""
 
 
-def drawn(chains: Chains, draws: int, seed: int) -> list[tuple[str, Chain, int]]:
+def draw_columns(chains: Chains, draws: int, seed: int) -> list[tuple[str, Chain, int]]:
     """(name, chain, seed) of each column: every chain with `draws` seeds, from `seed` on.
 
-    >>> [(name, seed) for name, _, seed in drawn({"a": "decode(jpg)"}, 3, 7)]
+    >>> [(name, seed) for name, _, seed in draw_columns({"a": "decode(jpg)"}, 3, 7)]
     [('a #1', 7), ('a #2', 8), ('a #3', 9)]
     """
     if not 1 <= draws <= MOST_DRAWS:
         raise UsageError(f"{draws} draws cannot be shown; 1 to {MOST_DRAWS} can.")
-    return [(f"{name} #{at + 1}" if draws > 1 else name, chain, seed + at) for name, chain in named(chains).items() for at in range(draws)]
+    named = name_chains(chains).items()
+    return [(f"{name} #{at + 1}" if draws > 1 else name, chain, seed + at) for name, chain in named for at in range(draws)]

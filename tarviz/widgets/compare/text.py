@@ -154,13 +154,13 @@ def table(title: str, columns: Sequence[Column], records: Sequence[Values], orig
                     spent = milliseconds(tile.seconds or (strip.seconds if column.runner != EAGER else 0.0))
                     rows.append((name, tile.op, tile.ext, look.feature, look.range, spent, note))
                 name = ""
-    return "\n".join([f"tarviz compare {safe(title)}", line, "", *aligned(rows)])
+    return "\n".join([f"tarviz compare {safe(title)}", line, "", *align(rows)])
 
 
-def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+def align(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Rows of text in columns, two spaces apart; rows with fewer cells do not widen the columns they end in. `right` are set flush right.
 
-    >>> aligned([("a", "b"), ("long", "c")])
+    >>> align([("a", "b"), ("long", "c")])
     ['a     b', 'long  c']
     """
     full = max((len(row) for row in rows), default=0)

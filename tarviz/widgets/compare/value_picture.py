@@ -39,7 +39,7 @@ class ShownValue:
     pixels: Pixels | None = None
 
 
-def shown(value: Any) -> ShownValue:
+def look_at(value: Any) -> ShownValue:
     """Any value of a record, made ready to be seen. Bytes are described only: see `thumbnail`."""
     if isinstance(value, bytes | bytearray | memoryview):
         return ShownValue("bytes", f"{len(value):,} bytes")
@@ -110,7 +110,7 @@ def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str
         return planes.astype(np.uint8, copy=False), "as it is"
     real = planes.astype(np.float32, copy=False)
     if planes.dtype.kind in "ui":
-        return _stretched(real, low, high)
+        return _stretch(real, low, high)
     bad = ~np.isfinite(real)
     outside = float(np.mean((real < -1e-6) | (real > 1 + 1e-6)))
     if outside <= _CLIPPED:
@@ -119,7 +119,7 @@ def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str
     elif low >= -1e-6 and high <= 255:
         pixels, mapping = np.rint(np.nan_to_num(real)).clip(0, 255).astype(np.uint8), "as 0…255"
     else:
-        pixels, mapping = _stretched(real, low, high)
+        pixels, mapping = _stretch(real, low, high)
     if bad.any():
         if pixels.shape[2] == 1:
             pixels = np.repeat(pixels, 3, axis=2)
@@ -128,7 +128,7 @@ def to_bytes(planes: NDArray[Any], low: float, high: float) -> tuple[Pixels, str
     return pixels, mapping
 
 
-def _stretched(real: NDArray[np.float32], low: float, high: float) -> tuple[Pixels, str]:
+def _stretch(real: NDArray[np.float32], low: float, high: float) -> tuple[Pixels, str]:
     span = high - low if high > low else 1.0
     with np.errstate(all="ignore"):
         pixels = np.rint((np.nan_to_num(real, nan=low, posinf=high, neginf=low) - low) * (255 / span)).clip(0, 255).astype(np.uint8)
@@ -160,7 +160,7 @@ def _words(value: Any) -> str:
     return safe(text[:_TEXT]) + ("…" if len(text) > _TEXT else "")
 
 
-def encoded(pixels: Pixels, side: int = 0) -> bytes:
+def encode_pixels(pixels: Pixels, side: int = 0) -> bytes:
     """Pixels as PNG or JPEG of at most `side` pixels a side (0: all of them, as PNG). Small pictures stay exact."""
     from PIL import Image
 
@@ -183,16 +183,16 @@ def pixels_of(value: Any) -> Pixels | None:
             return decode_picture(value)
         except TarvizError:
             return None
-    return None if value is None else shown(value).pixels
+    return None if value is None else look_at(value).pixels
 
 
 def thumbnail(value: Any, look: ShownValue, place: Mapping[str, Any], ext: str, side: int) -> tuple[bytes, str]:
-    """A picture of at most `side` pixels a side, or else text, for a value and the look of it that `shown` made.
+    """A picture of at most `side` pixels a side, or else text, for a value and the look of it that `look_at` made.
 
     `place` holds the record's `__key__` and `__shard__`. Bytes are shown by the viewer of their extension.
     """
     if look.pixels is not None:
-        return encoded(look.pixels, side), ""
+        return encode_pixels(look.pixels, side), ""
     if not isinstance(value, bytes | bytearray | memoryview):
         return b"", look.text
     meta = viewers.Meta(ext, str(place.get("__key__", "")), str(place.get("__shard__", "")))

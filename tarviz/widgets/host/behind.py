@@ -11,7 +11,7 @@ from tarviz.model.errors import DataError, TarvizError
 log = logging.getLogger(__name__)
 
 
-def begun(name: str, work: Callable[..., object], *arguments: object) -> threading.Thread:
+def start_thread(name: str, work: Callable[..., object], *arguments: object) -> threading.Thread:
     """A thread at work; a program that ends does not wait for it."""
     thread = threading.Thread(target=work, args=arguments, daemon=True, name=f"tarviz-{name}")
     thread.start()

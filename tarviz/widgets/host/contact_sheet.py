@@ -39,13 +39,13 @@ def sheet(title: str, foot: str, cells: Sequence[Cell], *, budget: int = BUDGET,
         note = foot if len(kept) == len(cells) else f"{foot} · cut to {len(kept)} of {len(cells)} pictures to stay small"
         page = _draw(title, note, kept, side, columns)
         for colours, dither in ways:
-            data = _packed(page, colours, dither)
+            data = _compress(page, colours, dither)
             if len(data) <= budget:
                 return data
     return b""
 
 
-def _packed(page: Picture, colours: int, dither: bool) -> bytes:
+def _compress(page: Picture, colours: int, dither: bool) -> bytes:
     """The page as PNG of so many colours. An octree is ten times as fast as a median cut, and dithering hides what it lacks."""
     from PIL import Image
 
@@ -87,14 +87,14 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
                 page.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2), picture)
         else:
             pen.rectangle((x, y, x + side - 1, y + side - 1), outline=(210, 210, 210))
-            for line, text in enumerate(_wrapped(cell.text, 16)[: side // 14]):
+            for line, text in enumerate(_wrap(cell.text, 16)[: side // 14]):
                 write(x + 4, y + 4 + 13 * line, text, side - 8, small, _BAD if cell.bad else _FAINT)
         write(x, y + side + 2, cell.caption, side, small, _FAINT)
     write(gap, height - 20, foot, width - 2 * gap, small, _FAINT)
     return page
 
 
-def _wrapped(text: str, width: int) -> list[str]:
+def _wrap(text: str, width: int) -> list[str]:
     return [line[at : at + width] for line in printable(text, keep="\n").splitlines() for at in range(0, max(len(line), 1), width)]
 
 

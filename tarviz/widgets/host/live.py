@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tarviz.widgets.host.behind import begun
+from tarviz.widgets.host.behind import start_thread
 from tarviz.widgets.host.view import View
 
 _PATIENCE = 120.0  # seconds that a deck waits for work begun in its cells
 
 
-def watched() -> bool:
+def is_watched() -> bool:
     """Whether a person runs this kernel: a front end that executes notebooks by itself cannot answer questions, and says so."""
     from IPython.core.getipython import get_ipython
 
@@ -34,7 +34,7 @@ class LiveView(View):
         return super().to_static(budget)
 
     def _ipython_display_(self, **_: Any) -> None:
-        if not watched():
+        if not is_watched():
             self._finish()
         done = self.wait(0)
         super()._ipython_display_()
@@ -43,7 +43,7 @@ class LiveView(View):
 
     def follow(self) -> None:
         """Bring what is saved up to date when it is done."""
-        begun("follow", self._finish)
+        start_thread("follow", self._finish)
 
     def _finish(self) -> None:
         self.wait()

@@ -22,8 +22,8 @@ from urllib.parse import parse_qs
 from weakref import WeakSet
 
 from tarviz.model.errors import UsageError
-from tarviz.widgets.host.behind import begun
-from tarviz.widgets.host.replies import CSP, HEADERS, Reply, got, posted, said
+from tarviz.widgets.host.behind import start_thread
+from tarviz.widgets.host.replies import CSP, HEADERS, Reply, answer_get, answer_post, sentence
 from tarviz.widgets.host.rpc import MAX_FRAME, Controller
 
 log = logging.getLogger(__name__)
@@ -78,12 +78,12 @@ class ControllerPage:
     def serve(self) -> None:
         """Answer until `close()` is called from another thread, or `idle_exit` seconds passed without a request."""
         if self.idle_exit:
-            begun("idle", self._watch, self.idle_exit)
+            start_thread("idle", self._watch, self.idle_exit)
         self._server.serve_forever(poll_interval=0.2)
 
     def start(self) -> ControllerPage:
         """Serve on a thread of its own."""
-        self._thread = begun("page", self.serve)
+        self._thread = start_thread("page", self.serve)
         return self
 
     def _watch(self, seconds: float) -> None:
@@ -168,10 +168,10 @@ class _Handler(BaseHTTPRequestHandler):
             return
         controller, place = self._controller()
         if controller is None:
-            self._send(said(404, "There is nothing here."))
+            self._send(sentence(404, "There is nothing here."))
             return
         session, span = asked.get("session", ""), self.headers.get("Range", "")
-        self._send(got(controller, place[1:], title=self.page.title, session=session, span=span), cookie=welcome)
+        self._send(answer_get(controller, place[1:], title=self.page.title, session=session, span=span), cookie=welcome)
 
     def do_POST(self) -> None:
         # the header cannot be sent from another origin without a preflight, which is never answered
@@ -184,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not _LENGTH.fullmatch(length) or int(length) > MAX_FRAME:
             self._refuse(413, "Too long.")
             return
-        self._send(posted(controller, self.rfile.read(int(length))))
+        self._send(answer_post(controller, self.rfile.read(int(length))))
 
     def _refusal(self, welcome: bool) -> str:
         """Why a request is not answered; "" where Host and token are right."""
@@ -225,4 +225,4 @@ class _Handler(BaseHTTPRequestHandler):
     def _refuse(self, status: int, text: str) -> None:
         """Say why, and hang up: what else was sent is not read."""
         self.close_connection = True
-        self._send(said(status, text))
+        self._send(sentence(status, text))

@@ -68,10 +68,10 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-def said(status: int, text: str) -> Reply:
+def sentence(status: int, text: str) -> Reply:
     """A sentence.
 
-    >>> said(404, "There is nothing here.").length
+    >>> sentence(404, "There is nothing here.").length
     22
     """
     return _whole(text, "text/plain; charset=utf-8", status)
@@ -82,18 +82,18 @@ def _whole(body: str | bytes, mime: str, status: int = 200) -> Reply:
     return Reply(mime, len(payload), [payload], status)
 
 
-def got(controller: Controller, place: str, *, title: str, session: str = "", span: str = "") -> Reply:
+def answer_get(controller: Controller, place: str, *, title: str, session: str = "", span: str = "") -> Reply:
     """The reply to a GET of `place`, a path below the page's own (`""` is the page); `span` is its Range header. Never raises."""
     try:
-        return _got(controller, place, title, session, span)
+        return _answer_get(controller, place, title, session, span)
     except Exception as error:  # the rim: the page says what happened, and so does the log
         found = error_message(error)
         text = " ".join(filter(None, (f"{found['code']}: {found['msg']}", found["hint"])))
         log.error("%s", text, exc_info=None if isinstance(error, TarvizError) else error)
-        return said(500, text)
+        return sentence(500, text)
 
 
-def _got(controller: Controller, place: str, title: str, session: str, span: str) -> Reply:
+def _answer_get(controller: Controller, place: str, title: str, session: str, span: str) -> Reply:
     match place:
         case "":
             return _whole(_PAGE.format(title=html.escape(title)), "text/html; charset=utf-8")
@@ -107,27 +107,27 @@ def _got(controller: Controller, place: str, title: str, session: str, span: str
             return _whole(assets.style(controller.script), "text/css; charset=utf-8")
         case "state":
             first, pictures = controller.first(session[:64])
-            return _framed({"_first": first, "_state": {}}, pictures)
+            return _frame({"_first": first, "_state": {}}, pictures)
         case path if path.startswith("m/"):
             return _media(controller, path[2:], span)
-    return said(404, "There is nothing here.")
+    return sentence(404, "There is nothing here.")
 
 
-def posted(controller: Controller, frame: bytes) -> Reply:
+def answer_post(controller: Controller, frame: bytes) -> Reply:
     """The reply to a POST of a frame to `rpc`: the answer to a request, or that a page's state is remembered. Never raises."""
     if len(frame) > MAX_FRAME:
-        return said(413, "Too long.")
+        return sentence(413, "Too long.")
     try:
         request, _ = unpack(frame)
     except UsageError as error:
-        return said(400, error.message)
+        return sentence(400, error.message)
     if request.get("k") == "tvz:state" and isinstance(request.get("state"), dict):
         controller.remember(request["state"], session_of(request))
-        return _framed({"k": "tvz:ok"})
-    return _framed(*answer(controller, request))
+        return _frame({"k": "tvz:ok"})
+    return _frame(*answer(controller, request))
 
 
-def _framed(message: Mapping[str, object], buffers: Iterable[Buffer] = ()) -> Reply:
+def _frame(message: Mapping[str, object], buffers: Iterable[Buffer] = ()) -> Reply:
     return _whole(pack(message, list(buffers)), "application/octet-stream")
 
 
@@ -136,9 +136,9 @@ def _media(controller: Controller, path: str, span: str) -> Reply:
     try:
         media = controller.media(path)
     except TarvizError as error:
-        return said(404, str(error))
+        return sentence(404, str(error))
     if media is None:
-        return said(404, "There is no such field.")
+        return sentence(404, "There is no such field.")
     begin, end, status = 0, media.size, 200
     found = _RANGE.fullmatch(span.strip())
     if found and (found[1] or found[2]):

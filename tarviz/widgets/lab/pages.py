@@ -19,7 +19,7 @@ from tarviz.model.urls import ALIASES, local_path, scheme_of
 from tarviz.stores.templates import braces
 from tarviz.widgets.answers import by_hand
 from tarviz.widgets.browse.controller import Browser
-from tarviz.widgets.host.replies import CSP, HEADERS, Reply, got, posted, said
+from tarviz.widgets.host.replies import CSP, HEADERS, Reply, answer_get, answer_post, sentence
 
 MOST = 32
 """Shards, or sets of them, that stay open; what was asked for least lately ends first."""
@@ -44,14 +44,14 @@ class Pages:
             if path in self._open:
                 self._open.move_to_end(path)
                 return self._open[path]
-        urls = [self.placed(path)] if path else []
+        urls = [self.place(path)] if path else []
         if not here and not all(map(stores.is_local, urls)):
             raise UsageError("another site asks this server to read a URL.", shard=path, hint="Open it in JupyterLab, or type its address.")
         for url in urls:
             self._refuse(url)
-            by_hand.opening(url)
+            by_hand.keep_latest(url)
         made = Browser(urls)
-        made.named, made.opener, made.shards.placed = path, self.opened, self.placed
+        made.named, made.opener, made.shards.place = path, self.open, self.place
         with self._lock:
             found = self._open.setdefault(path, made)
             ended = [made] if found is not made else [self._open.popitem(last=False)[1]] if len(self._open) > MOST else []
@@ -59,12 +59,12 @@ class Pages:
             each.close()
         return found
 
-    def opened(self, url: str) -> str:
+    def open(self, url: str) -> str:
         """The address of the page that shows other shards. `NotFoundError` where this server does not show them."""
         self.browser(url)
         return f"{self.address}?path={quote(url, safe='')}"
 
-    def placed(self, text: str) -> str:
+    def place(self, text: str) -> str:
         """Where lies what a page calls `text`. `NotFoundError` for what is outside of the server's folder, and for what is hidden."""
         scheme = scheme_of(text)
         name = ALIASES.get(scheme, scheme)
@@ -81,28 +81,28 @@ class Pages:
         """`NotFoundError` where a name or a shard that a URL stands for must not be shown: names before anything is looked up."""
         if stores.is_local(url):
             for name in [] if os.path.lexists(url) else braces(url):
-                self.placed(name)
+                self.place(name)
             for shard in stores.expand(url):
-                self.placed(shard)
+                self.place(shard)
 
-    def got(self, path: str, place: str, session: str, span: str, here: bool) -> Reply:
-        """The reply to a GET (see `replies.got`), which no other site asks for where it is from `here`. What is not shown is 404."""
+    def get(self, path: str, place: str, session: str, span: str, here: bool) -> Reply:
+        """The reply to a GET (see `replies.answer_get`), which no other site asks for where it is from `here`. What is not shown is 404."""
 
         def make(one: Browser) -> Reply:
-            return got(one, place, title=" · ".join(filter(None, (one.title, "tarviz"))), session=session, span=span)
+            return answer_get(one, place, title=" · ".join(filter(None, (one.title, "tarviz"))), session=session, span=span)
 
         return self._reply(path, make, here=here)
 
-    def posted(self, path: str, place: str, frame: bytes) -> Reply:
+    def post(self, path: str, place: str, frame: bytes) -> Reply:
         """The reply to a POST."""
-        return self._reply(path, lambda one: posted(one, frame) if place == "rpc" else said(404, "There is nothing here."))
+        return self._reply(path, lambda one: answer_post(one, frame) if place == "rpc" else sentence(404, "There is nothing here."))
 
     def _reply(self, path: str, make: Callable[[Browser], Reply], *, here: bool = True) -> Reply:
         try:
             found = make(self.browser(path, here=here))
         except TarvizError as error:
             page = make(self.browser(""))
-            found = replace(page, status=404) if page.mime.startswith("text/html") else said(404, str(error))
+            found = replace(page, status=404) if page.mime.startswith("text/html") else sentence(404, str(error))
         return replace(found, headers={**HEADERS, **found.headers, "Content-Security-Policy": CSP})
 
     def close(self) -> None:

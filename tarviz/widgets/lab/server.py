@@ -41,14 +41,14 @@ class PageHandler(JupyterHandler):  # type: ignore[misc]
     async def get(self, place: str) -> None:
         _ = self.xsrf_token  # asked for, it is a cookie, which the page sends back as a header
         span = self.request.headers.get("Range", "")
-        await self._send("got", place, self.get_query_argument("session", ""), span, self._asked_here())
+        await self._send("get", place, self.get_query_argument("session", ""), span, self._is_own())
 
     @authenticated  # type: ignore[untyped-decorator]
     @authorized  # type: ignore[untyped-decorator]
     async def post(self, place: str) -> None:
-        await self._send("posted", place, self.request.body)
+        await self._send("post", place, self.request.body)
 
-    def _asked_here(self) -> bool:
+    def _is_own(self) -> bool:
         """Whether no other site has the browser ask: it says so, or names a page of this server; or the request brings a token."""
         return self.request.headers.get("Sec-Fetch-Site") in ("same-origin", "none") or bool(self.check_referer())
 
@@ -83,7 +83,7 @@ class CodeHandler(PageHandler):
     @allow_unauthenticated  # type: ignore[untyped-decorator]
     async def get(self, place: str) -> None:
         pages = await self._aside(self.pages)
-        await self._reply(await self._aside(pages.got, "", place, "", "", False))
+        await self._reply(await self._aside(pages.get, "", place, "", "", False))
 
 
 def _jupyter_server_extension_points() -> list[dict[str, str]]:
@@ -97,7 +97,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
     lock = threading.Lock()
 
     @cache
-    def made() -> Pages:
+    def make() -> Pages:
         from tarviz.widgets.lab.pages import Pages
 
         pages = Pages(app.contents_manager, address)
@@ -106,7 +106,7 @@ def _load_jupyter_server_extension(app: Any) -> None:
 
     def pages() -> Pages:
         with lock:  # the first page asks for several things at once
-            return made()
+            return make()
 
     pool = ThreadPoolExecutor(_THREADS, "tarviz-pages")
     parts = {"pages": pages, "pool": pool}

@@ -27,7 +27,7 @@ class Colours:
     ends: tuple[float, float] | None = None
 
 
-def coloured(ids: NDArray[np.int64], groups: AxisValues, numbered: NDArray[np.int64]) -> Colours:
+def colour_points(ids: NDArray[np.int64], groups: AxisValues, numbered: NDArray[np.int64]) -> Colours:
     """The colours of points `ids`; `numbered` are the ids that `groups` is of, in its order."""
     at = places(numbered, ids)
     known = at >= 0

@@ -21,10 +21,10 @@ from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.tile_rows import TileRows
-from tarviz.widgets.host.behind import begun, failure
+from tarviz.widgets.host.behind import failure, start_thread
 from tarviz.widgets.host.rpc import Answer, Message, rpc
 from tarviz.widgets.map import axes, vectors
-from tarviz.widgets.map.colours import coloured
+from tarviz.widgets.map.colours import colour_points
 from tarviz.widgets.map.points import MapPoints
 
 _PATIENCE = 0.25  # seconds until a request says that points are still being made
@@ -39,7 +39,7 @@ class Making:
         self.error: TarvizError | None = None
         self.stopped = threading.Event()
         self._make = make
-        self.thread = begun("map", self._work)
+        self.thread = start_thread("map", self._work)
 
     def say(self, text: str) -> None:
         """How far it is. `UsageError` (E_STOPPED) when another map was asked for."""
@@ -49,7 +49,7 @@ class Making:
 
     def _work(self) -> None:
         try:
-            points = self._make(self).mixed()
+            points = self._make(self).shuffle()
             points.sorted  # noqa: B018 (the first line around points is answered as fast as the others)
             self.points = points
         except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
@@ -64,7 +64,7 @@ class Maps:
         self._pages: dict[int, tuple[str, ...]] = {}  # what each page looks at
         self._lock = threading.Lock()
 
-    def begun(self, page: int, spec: tuple[str, ...], make: Callable[[Making], MapPoints]) -> Making:
+    def begin(self, page: int, spec: tuple[str, ...], make: Callable[[Making], MapPoints]) -> Making:
         """Points of a kind, from now on what `page` looks at; what nobody looks at any more is stopped and forgotten."""
         with self._lock:
             self._pages[page] = spec
@@ -74,7 +74,7 @@ class Maps:
                 making = self._made[spec] = Making(make)
             return making
 
-    def left(self, page: int) -> None:
+    def leave(self, page: int) -> None:
         """A page looks at no map any more."""
         with self._lock:
             self._pages.pop(page, None)
@@ -118,20 +118,20 @@ class MapAnswers(Answers):
     @rpc
     def map_points(self, x: str, y: str = "", by: str = "pca") -> Answer:
         """Places of points, or `making`, how far they are; two columns, or a field alone whose vectors are projected `by` pca or umap."""
-        making = self._begun((x, y, "" if y else by))
+        making = self._begin((x, y, "" if y else by))
         making.thread.join(_PATIENCE)
         if making.thread.is_alive():
             return {"making": redact(making.said)}, []
-        points = self._made(making)
+        points = self._points(making)
         message: Message = {"count": len(points), "low": points.low, "high": points.high, "axes": [readable(name) for name in points.axes]}
         return message | {"note": readable(points.note), "number": id(making) % (1 << 40)}, [points.xy.tobytes()]
 
-    def _begun(self, spec: tuple[str, str, str]) -> Making:
-        self.making = self.shards.maps.begun(id(self), spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
+    def _begin(self, spec: tuple[str, str, str]) -> Making:
+        self.making = self.shards.maps.begin(id(self), spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))
         return self.making
 
     @staticmethod
-    def _made(making: Making | None) -> MapPoints:
+    def _points(making: Making | None) -> MapPoints:
         if making is not None and making.error is not None:
             raise making.error
         if making is None or making.points is None:
@@ -140,14 +140,14 @@ class MapAnswers(Answers):
 
     def map(self, x: str, y: str = "", by: str = "pca") -> MapPoints:
         """Records as points, when they are made; the map of the view is of these from now on."""
-        making = self._begun((x, y, "" if y else by))
+        making = self._begin((x, y, "" if y else by))
         making.thread.join()
-        return self._made(making)
+        return self._points(making)
 
     def _columns(self, making: Making, spec: Sequence[str]) -> MapPoints:
         making.say("reading columns")
         rows, values = axes.numbers(self.questions.table, list(spec[:2]))
-        ids = self.questions.numbered(rows.shard, rows.n)
+        ids = self.questions.row_numbers(rows.shard, rows.n)
         order = np.argsort(ids)
         points = MapPoints.of(ids[order], np.stack(values, axis=1)[order], spec[:2])
         lost = len(ids) - len(points)
@@ -175,20 +175,20 @@ class MapAnswers(Answers):
     @rpc
     def map_colours(self, column: str) -> Answer:
         """A code a point, and what the codes mean; `making` where the column is being read first."""
-        points = self._made(self.making)
+        points = self._points(self.making)
         table = self.questions.table
         if unmade := table.unmade(column):
             self.questions.begin(unmade)
             return {"making": f"reading {readable(column)}"}, []
         groups = axes.groups(table, column)
-        found = coloured(points.ids, groups, self.questions.numbered(groups.rows.shard, groups.rows.n))
+        found = colour_points(points.ids, groups, self.questions.row_numbers(groups.rows.shard, groups.rows.n))
         legend = [{"code": code, "name": readable(name[:80]), "count": count} for code, name, count in found.legend]
         return {"legend": legend, "ends": found.ends}, [found.codes.tobytes(), found.palette.tobytes()]
 
     @rpc
     def map_shown(self, query: int) -> Answer:
         """1 for each point whose record shows, 0 for the others; no buffer where all do."""
-        points = self._made(self.making)
+        points = self._points(self.making)
         if query != self.look.query.number:
             return {"stale": True}, []
         if self.look.query.wish.plain:
@@ -199,7 +199,7 @@ class MapAnswers(Answers):
     @rpc
     def map_record(self, at: int) -> Answer:
         """The record of a point as the grid shows it, and where it shows now."""
-        points = self._made(self.making)
+        points = self._points(self.making)
         if not 0 <= at < len(points):
             raise UsageError(f"There is no point {at} of {len(points):,}.")
         row = int(points.ids[at])
@@ -208,4 +208,4 @@ class MapAnswers(Answers):
 
     def inside(self, corners: Sequence[float] | None) -> NDArray[np.int64] | None:
         """The rows of the points inside a polygon, given as x, y, x, y, …; ascending. None where no line is drawn."""
-        return None if corners is None else self._made(self.making).rows_inside(corners)
+        return None if corners is None else self._points(self.making).rows_inside(corners)

@@ -24,7 +24,7 @@ class Sorted:
     y: NDArray[np.float64]
     ids: NDArray[np.int64]
 
-    def crossed(self, line: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def crossings(self, line: NDArray[np.float64]) -> NDArray[np.bool_]:
         """From low to high, which points an odd number of edges lies to the right of.
 
         Each edge concerns the points at its height alone, which lie together: corners cost little, however many points there are.
@@ -72,7 +72,7 @@ class MapPoints:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def mixed(self) -> MapPoints:
+    def shuffle(self) -> MapPoints:
         """The same points in an order by chance: any first part of them is a fair sample, and none lies over all others."""
         order = np.random.default_rng(0).permutation(len(self))
         return MapPoints(self.ids[order], self.xy[order], self.low, self.high, self.axes, self.note)
@@ -87,7 +87,7 @@ class MapPoints:
         if not 3 <= len(line) <= MOST_CORNERS or not np.isfinite(line).all():
             raise UsageError(f"A line around points has 3 to {MOST_CORNERS:,} corners, not {len(line)}.")
         found = np.zeros(len(self), np.bool_)
-        found[self.sorted.by_height] = self.sorted.crossed(line)
+        found[self.sorted.by_height] = self.sorted.crossings(line)
         return found
 
     def rows_inside(self, corners: ArrayLike) -> NDArray[np.int64]:

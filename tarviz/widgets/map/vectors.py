@@ -57,7 +57,7 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
                 missing, bad = missing + absent, bad + (not absent)
                 continue
             try:
-                vector = _seen(blob, ext) if picture else array_of(blob)
+                vector = _picture_vector(blob, ext) if picture else array_of(blob)
             except (DataError, OSError, SyntaxError, ValueError, EOFError):
                 bad += 1
                 continue
@@ -92,7 +92,7 @@ def _fit(vector: NDArray[np.generic], ext: str, key: str) -> tuple[int, ...]:
     return vector.shape
 
 
-def _seen(blob: bytes, ext: str) -> NDArray[np.float32]:
+def _picture_vector(blob: bytes, ext: str) -> NDArray[np.float32]:
     from PIL import Image
 
     picture = open_picture(memoryview(blob), ext)

@@ -154,7 +154,7 @@ def _mask(ext: str, blob: Any, names: Mapping[int, str], side: int) -> Mask | No
     from tarviz.viewers.image import encode, open_picture
 
     try:
-        picture = _opened(blob) if isinstance(blob, np.ndarray) else open_picture(memoryview(blob), ext)
+        picture = _as_picture(blob) if isinstance(blob, np.ndarray) else open_picture(memoryview(blob), ext)
         picture.load()
     except (TarvizError, OSError, SyntaxError, ValueError, TypeError, EOFError):
         return None
@@ -168,11 +168,11 @@ def _mask(ext: str, blob: Any, names: Mapping[int, str], side: int) -> Mask | No
     else:
         values = np.asarray(picture)
         values = values.astype(np.uint8) if values.dtype == np.bool_ else values
-        colours, legend = _coloured(values, names)
+        colours, legend = _colour(values, names)
     return Mask(ext, encode(Image.fromarray(colours), "PNG"), legend)
 
 
-def _opened(values: NDArray[Any]) -> Any:
+def _as_picture(values: NDArray[Any]) -> Any:
     """A decoded mask as a PIL picture; whole numbers too large for its modes are kept as 32 bits."""
     from PIL import Image
 
@@ -182,7 +182,7 @@ def _opened(values: NDArray[Any]) -> Any:
     return Image.fromarray(np.ascontiguousarray(flat if flat.dtype == np.uint8 or flat.ndim == 3 else flat.astype(np.int32)))
 
 
-def _coloured(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[np.uint8], tuple[tuple[int, str, str], ...]]:
+def _colour(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[np.uint8], tuple[tuple[int, str, str], ...]]:
     """Numbers as colours, clear where they are 0; yes or no (0 and one other) in one colour."""
     if values.ndim == 3:
         values = values[..., 0]

@@ -75,10 +75,10 @@ class TestOpened:
     def test_the_latest_is_first_and_each_is_there_once(self, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         for text in ("a.tar", "https://user:pw@host/b.tar", "a.tar"):
-            by_hand.opening(text)
+            by_hand.keep_latest(text)
 
-        assert [os.fspath(tmp_path / "a.tar"), "https://host/b.tar"] == [text.replace("***@", "") for text in by_hand.opened()]
-        assert not any("pw" in text for text in by_hand.opened())
+        assert [os.fspath(tmp_path / "a.tar"), "https://host/b.tar"] == [text.replace("***@", "") for text in by_hand.latest()]
+        assert not any("pw" in text for text in by_hand.latest())
 
     def test_a_page_that_cannot_open_says_so(self, browser):
         with pytest.raises(UsageError, match="Nothing else can be opened"):
@@ -89,20 +89,20 @@ class TestOpened:
         home.mkdir()
         (home / "opened.json").write_text(text)
 
-        assert [] == by_hand.opened()
+        assert [] == by_hand.latest()
 
     def test_twelve_are_kept_for_their_owner(self, home):
         for number in range(14):
-            by_hand.opening(f"https://host/{number}.tar")
+            by_hand.keep_latest(f"https://host/{number}.tar")
 
-        assert [f"https://host/{number}.tar" for number in range(13, 1, -1)] == by_hand.opened()
+        assert [f"https://host/{number}.tar" for number in range(13, 1, -1)] == by_hand.latest()
         assert (0o600, 0o700) == (stat.S_IMODE((home / "opened.json").stat().st_mode), stat.S_IMODE(home.stat().st_mode))
 
     def test_a_home_that_cannot_be_written_is_no_hindrance(self, home):
         home.write_text("a file")
-        by_hand.opening("a.tar")
+        by_hand.keep_latest("a.tar")
 
-        assert [] == by_hand.opened()
+        assert [] == by_hand.latest()
 
     def test_what_a_page_opens_is_on_the_list(self, browser, tmp_path):
         opened = []

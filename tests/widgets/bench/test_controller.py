@@ -26,7 +26,7 @@ from tarviz.widgets.bench.chart import chart
 from tarviz.widgets.bench.controller import BenchRun
 from tarviz.widgets.bench.rate_meter import Figures, Meter, half_interval, line
 from tarviz.widgets.bench.result import BenchResult, TrialRow
-from tarviz.widgets.bench.stage_groups import Group, counted, groups
+from tarviz.widgets.bench.stage_groups import Group, count_steps, groups
 from tarviz.widgets.bench.verdict import verdict
 from tarviz.widgets.host.rpc import answer
 from tests.conftest import wait_until
@@ -267,7 +267,7 @@ class TestStages:
 
     def test_bytes_are_those_of_the_payloads(self, shards: str):
         timer = StageTimer()
-        steps = list(counted(Eager(Pipeline(shards), batch=10).measure(timer), timer))
+        steps = list(count_steps(Eager(Pipeline(shards), batch=10).measure(timer), timer))
         size = sum(len(record[ext]) for record in stream.records(shards) for ext in record)
 
         assert [10] * 10 == [records for records, _ in steps]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tarviz.runners.stage_timer import CUT, READ, SCAN, StageTimer
-from tarviz.widgets.bench.stage_groups import Group, counted, groups
+from tarviz.widgets.bench.stage_groups import Group, count_steps, groups
 
 
 def test_shares_are_of_the_time_of_all_threads():
@@ -52,5 +52,5 @@ def test_bytes_are_those_of_the_records_so_far_and_never_taken_back():
         for timer.taken, timer.records, timer.bytes in ((4, 1, 40), (4, 2, 40), (8, 4, 60), (8, 5, 8), (9, 9, 90)):
             yield None
 
-    found: Any = counted(run(), timer)  # type: ignore[arg-type]
+    found: Any = count_steps(run(), timer)  # type: ignore[arg-type]
     assert [(1, 10), (1, 10), (2, 10), (1, 0), (4, 60)] == list(found)

@@ -76,7 +76,7 @@ def test_a_record_is_marked_and_kept_once(browser):
     ask(browser, "mark_shown", query=browser.query.number)
 
     assert ["a", "c"] == [ref.key for ref in browser.marked]
-    assert 2 == len(browser.session.keeping.chosen(browser.query.number, False))
+    assert 2 == len(browser.session.keeping.choose(browser.query.number, False))
 
 
 def test_classes_are_counted_over_all_and_over_those_that_show(browser):

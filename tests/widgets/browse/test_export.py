@@ -31,7 +31,7 @@ def browser(tmp_path):
 
 
 def exported(browser, kind, ids=(0, 2), wanted=None):
-    return export.exported(kind, browser.shards.rows, np.array(ids, np.int64), browser.shards.questions, wanted)
+    return export.as_file(kind, browser.shards.rows, np.array(ids, np.int64), browser.shards.questions, wanted)
 
 
 def test_a_tar_holds_their_members_as_they_are(browser):

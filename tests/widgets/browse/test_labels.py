@@ -65,13 +65,13 @@ def test_texts_are_cut_named_and_kept_until_their_bytes_are_others(tmp_path, mon
     ]
     assert "x" * 200 == found.text(rows[0], "txt", labels.field_path("txt"), {"txt": b"x" * 300})
     assert "007" == found.text(rows[1], "txt", labels.field_path("txt"), {"txt": b"007\n"})
-    assert "1 cat" == found.text(rows[0], "cls", path, {"cls": b"9"}) == found.known(rows[0], "cls")
+    assert "1 cat" == found.text(rows[0], "cls", path, {"cls": b"9"}) == found.find(rows[0], "cls")
     found.forget()
-    assert found.known(rows[0], "cls") is None
+    assert found.find(rows[0], "cls") is None
     monkeypatch.setattr(labels, "_KEPT", 1)
     for row, blob in zip(rows, (b"1", b"2"), strict=True):
         found.text(row, "cls", path, {"cls": blob})
-    assert (None, "2") == (found.known(rows[0], "cls"), found.known(rows[1], "cls"))
+    assert (None, "2") == (found.find(rows[0], "cls"), found.find(rows[1], "cls"))
     browser.close()
 
 

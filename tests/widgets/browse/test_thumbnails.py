@@ -52,7 +52,7 @@ def test_pictures_of_one_record_lie_over_each_other_or_two_by_two():
     for count, middles in ((2, [(48, 23), (48, 72)]), (4, [(23, 23), (72, 23), (23, 72), (72, 72)])):
         fields = {f"{name}.png": png(colour, (40, 40)) for name, colour in zip("abcd"[:count], colours, strict=False)}
 
-        tile = thumbnails.made_of(thumbnails.TilePlan(tuple(fields)), fields, Overlays(), 96)
+        tile = thumbnails.make_tile(thumbnails.TilePlan(tuple(fields)), fields, Overlays(), 96)
 
         assert tile.picture is not None
         with Image.open(io.BytesIO(tile.picture)) as image:
@@ -63,7 +63,7 @@ def test_pictures_of_one_record_lie_over_each_other_or_two_by_two():
 @pytest.mark.parametrize(("sizes", "size"), [([(40, 10), (40, 5)], (96, 50)), ([(10, 40), (10, 9)], (96, 96)), ([(8, 4)] * 3, (96, 50))])
 def test_pictures_side_by_side_have_the_room_of_the_tallest(sizes: list[tuple[int, int]], size: tuple[int, int]):
     fields = {f"{name}.png": png((9, 9, 9), each) for name, each in zip("abc", sizes, strict=False)}
-    tile = thumbnails.made_of(thumbnails.TilePlan(tuple(fields)), fields, Overlays(), 96)
+    tile = thumbnails.make_tile(thumbnails.TilePlan(tuple(fields)), fields, Overlays(), 96)
 
     assert size == Image.open(io.BytesIO(tile.picture)).size
 

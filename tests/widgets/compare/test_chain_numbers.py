@@ -6,7 +6,7 @@ import pytest
 
 from tarviz.model.errors import ChainError, UsageError
 from tarviz.ops import Chain, Func
-from tarviz.widgets.compare.chain_numbers import numbers, tuned
+from tarviz.widgets.compare.chain_numbers import numbers, tune
 
 TEXT = (
     "decode(jpg)|carry(jpg, json, visible=0.3)|resize(jpg, (96, 128))|rotate(jpg, 20)|flip(jpg, horizontal, 0.25)"
@@ -48,33 +48,33 @@ class TestTuned:
     def test_one_number_is_another(self):
         chain = Chain.of(TEXT)
         for number in numbers(chain):
-            made = tuned(chain, number.op, number.name, number.at, number.high)
+            made = tune(chain, number.op, number.name, number.at, number.high)
             again = [other for other in numbers(made) if (other.op, other.name, other.at) == (number.op, number.name, number.at)]
 
             assert [number.high] == [other.value for other in again]
             assert len(str(made).split("|")) == len(str(chain).split("|"))
 
     def test_what_a_carry_says_is_said_anew_for_the_ops_behind_it(self):
-        made = tuned(Chain.of(TEXT), 1, "visible", None, 0.5)
+        made = tune(Chain.of(TEXT), 1, "visible", None, 0.5)
 
         assert TEXT.replace("visible=0.3", "visible=0.5") == str(made)
         assert 0.5 == made[2].visible  # type: ignore[attr-defined]
 
     def test_whole_numbers_stay_whole(self):
-        assert "resize(jpg, (97, 128))" in str(tuned(Chain.of(TEXT), 2, "size", 0, 96.6))
+        assert "resize(jpg, (97, 128))" in str(tune(Chain.of(TEXT), 2, "size", 0, 96.6))
 
     def test_a_chain_with_a_function_has_numbers_too(self):
         chain = Chain(Func(dict), *Chain.of("flip(jpg, p=0.25)"))
 
-        assert 0.75 == tuned(chain, 1, "p", None, 0.75)[1].p
+        assert 0.75 == tune(chain, 1, "p", None, 0.75)[1].p
 
     def test_an_op_refuses_what_it_cannot_be(self):
         with pytest.raises(ChainError):
-            tuned(Chain.of("resize(jpg, (4, 4))"), 0, "size", 0, 0)
+            tune(Chain.of("resize(jpg, (4, 4))"), 0, "size", 0, 0)
 
     @pytest.mark.parametrize(
         ("op", "name", "at", "value"), [(9, "size", 0, 1), (0, "ext", None, 1), (0, "size", 7, 1), (0, "size", 0, "1")]
     )
     def test_a_place_without_a_number_is_refused(self, op, name, at, value):
         with pytest.raises(UsageError):
-            tuned(Chain.of("resize(jpg, (4, 4))"), op, name, at, value)
+            tune(Chain.of("resize(jpg, (4, 4))"), op, name, at, value)

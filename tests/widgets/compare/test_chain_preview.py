@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tarviz.ops import Chain
-from tarviz.widgets.compare.chain_preview import Column, Room, Strip, _failed, _plain, differing, first_field, largest_difference
+from tarviz.widgets.compare.chain_preview import Column, Room, Strip, _failure, _plain, differing, first_field, largest_difference
 
 A = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
 
@@ -123,7 +123,7 @@ def test_an_element_of_a_runner_is_plain_values():
     ],
 )
 def test_what_an_engine_raises_is_one_line_of_a_tile(error, text):
-    strip = _failed(Column("one", Chain(), 0, "tf"), error)
+    strip = _failure(Column("one", Chain(), 0, "tf"), error)
 
     assert [("tf.data: the whole chain", text.strip(), "E_OP")] == [(t.op, t.error.message.strip(), t.error.code) for t in strip.tiles]
     assert strip.error is strip.tiles[0].error

@@ -16,8 +16,8 @@ from tarviz.ops import Chain, Convert, Decode, Func, Resize
 from tarviz.widgets.compare import value_picture
 from tarviz.widgets.compare.chain_preview import Room, apart, largest_difference
 from tarviz.widgets.compare.controller import MOST, Compare
-from tarviz.widgets.compare.named_chains import named
-from tarviz.widgets.compare.text import aligned
+from tarviz.widgets.compare.named_chains import name_chains
+from tarviz.widgets.compare.text import align
 from tarviz.widgets.host.rpc import answer
 from tests.widgets.conftest import png, records, tar
 
@@ -151,7 +151,7 @@ class TestWhatATileSays:
         ],
     )
     def test_the_mapping_to_a_picture_is_said(self, value: np.ndarray, mapping: str):
-        look = value_picture.shown(value)
+        look = value_picture.look_at(value)
 
         assert mapping == look.mapping
         assert look.pixels is not None
@@ -159,7 +159,7 @@ class TestWhatATileSays:
 
     @pytest.mark.parametrize("value", [3, "text", np.float32(1.5), np.arange(5), np.array([]), None, {"a": 1}, np.zeros((0, 3)), b"raw"])
     def test_what_is_no_picture_is_words(self, value: object):
-        look = value_picture.shown(value)
+        look = value_picture.look_at(value)
 
         assert look.pixels is None
         assert look.text or look.range
@@ -295,19 +295,19 @@ class TestChains:
         chain = Chain.of("decode(png)|flip(png)")
 
         for written in (chain, str(chain), [chain], [str(chain)], {"chain 1": chain}, f"# remark\n{chain}\n"):
-            assert {"chain 1": chain} == named(written)  # type: ignore[arg-type]
+            assert {"chain 1": chain} == name_chains(written)  # type: ignore[arg-type]
 
     def test_an_equal_sign_within_a_chain_names_nothing(self):
-        assert ["chain 1"] == list(named("decode(png, channels=1)"))
+        assert ["chain 1"] == list(name_chains("decode(png, channels=1)"))
 
     def test_which_one_cannot_be_read_is_said(self):
         with pytest.raises(ChainError, match="small: there is no op named 'decod'"):
-            named("big = decode(png)\nsmall = decod(png)")
+            name_chains("big = decode(png)\nsmall = decod(png)")
 
     @pytest.mark.parametrize("chains", ["", [], {}, "a = decode(png)\na = decode(png)"])
     def test_none_or_twice_is_refused(self, chains: object):
         with pytest.raises(UsageError):
-            named(chains)  # type: ignore[arg-type]
+            name_chains(chains)  # type: ignore[arg-type]
 
 
 class TestRequests:
@@ -384,7 +384,7 @@ class TestStaticForms:
         assert f"tarviz.compare({str(shard)!r}, {{'a': 'decode(png)'}}, records=2, seed=4)" == run.spec
 
     def test_columns_of_text_line_up(self):
-        assert ["a   1", "bb  22"] == aligned([("a", "1"), ("bb", "22")])
+        assert ["a   1", "bb  22"] == align([("a", "1"), ("bb", "22")])
 
 
 def test_hostile_records_are_shown_without_harm(tmp_path: Path):

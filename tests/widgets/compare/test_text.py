@@ -9,7 +9,7 @@ import pytest
 from tarviz.model.errors import DataError, UsageError
 from tarviz.ops import Chain
 from tarviz.widgets.compare.chain_preview import Column, StepTile, Strip
-from tarviz.widgets.compare.text import Pictures, aligned, apart, cells, column_message, milliseconds, plain, reason, status, table
+from tarviz.widgets.compare.text import Pictures, align, apart, cells, column_message, milliseconds, plain, reason, status, table
 from tarviz.widgets.compare.value_picture import ShownValue
 from tarviz.widgets.host.contact_sheet import Cell
 from tarviz.widgets.panes.overlays import Overlays
@@ -173,6 +173,6 @@ def test_a_picture_that_comes_again_is_sent_once():
 
 
 def test_rows_with_fewer_cells_do_not_widen_the_table():
-    assert ["a very long line", "a   b  c", "dd  1  e"] == aligned([("a very long line",), ("a", "b", "c"), ("dd", "1", "e")])
-    assert [] == aligned([])
-    assert ["a    b", "cc  dd"] == aligned([("a", "b"), ("cc", "dd")], right={1})
+    assert ["a very long line", "a   b  c", "dd  1  e"] == align([("a very long line",), ("a", "b", "c"), ("dd", "1", "e")])
+    assert [] == align([])
+    assert ["a    b", "cc  dd"] == align([("a", "b"), ("cc", "dd")], right={1})

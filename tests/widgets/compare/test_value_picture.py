@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from tarviz.looks import tones
-from tarviz.widgets.compare.value_picture import ShownValue, as_picture, encoded, limits, number, pixels_of, shown, thumbnail
+from tarviz.widgets.compare.value_picture import ShownValue, as_picture, encode_pixels, limits, look_at, number, pixels_of, thumbnail
 from tests.widgets.conftest import png
 
 NAN = float("nan")
@@ -18,7 +18,7 @@ NAN = float("nan")
 
 @pytest.mark.parametrize(("count", "text"), [(2, "['w', 'w']"), (64, str(["w"] * 64)), (65, "65 values")])
 def test_few_values_that_are_no_numbers_are_listed_and_many_counted(count: int, text: str):
-    found = shown(np.full(count, "w"))
+    found = look_at(np.full(count, "w"))
 
     assert text.startswith(str(found.text).rstrip("…"))
     assert found.text
@@ -40,7 +40,7 @@ def test_few_values_that_are_no_numbers_are_listed_and_many_counted(count: int, 
     ],
 )
 def test_what_is_no_picture_is_told_in_words(value: Any, words: ShownValue):
-    assert words == shown(value)
+    assert words == look_at(value)
 
 
 def column(*values: float, dtype: Any = np.float32) -> np.ndarray:
@@ -64,7 +64,7 @@ def column(*values: float, dtype: Any = np.float32) -> np.ndarray:
     ],
 )
 def test_numbers_become_levels_and_it_is_said_how(value: np.ndarray, mapping: str, first: list[int]):
-    found = shown(value)
+    found = look_at(value)
 
     assert found.pixels is not None
     assert (mapping, (*value.shape, 1)) == (found.mapping, found.pixels.shape)
@@ -72,29 +72,29 @@ def test_numbers_become_levels_and_it_is_said_how(value: np.ndarray, mapping: st
 
 
 def test_what_is_not_a_number_is_pink_in_all_bands():
-    found = shown(np.array([[0.5, NAN], [0.0, 1.0]], np.float32))
+    found = look_at(np.array([[0.5, NAN], [0.0, 1.0]], np.float32))
 
     assert found.pixels is not None
     assert "×255, NaN pink (25.0 %)" == found.mapping
     assert [[[128] * 3, list(tones.BAD)], [[0] * 3, [255] * 3]] == found.pixels.tolist()
     four = np.full((2, 2, 4), 0.5, np.float32)
     four[0, 0, 1] = NAN
-    assert [*tones.BAD, 128] == shown(four).pixels[0, 0].tolist()  # type: ignore[index]
-    assert "NaN pink (< 0.1 %)" in shown(np.where(np.arange(1100).reshape(2, 550) == 5, NAN, 0.5)).mapping
-    assert "NaN pink (0.1 %)" in shown(np.where(np.arange(1000).reshape(2, 500) == 5, NAN, 0.5)).mapping
+    assert [*tones.BAD, 128] == look_at(four).pixels[0, 0].tolist()  # type: ignore[index]
+    assert "NaN pink (< 0.1 %)" in look_at(np.where(np.arange(1100).reshape(2, 550) == 5, NAN, 0.5)).mapping
+    assert "NaN pink (0.1 %)" in look_at(np.where(np.arange(1000).reshape(2, 500) == 5, NAN, 0.5)).mapping
 
 
 def test_whole_numbers_beyond_a_byte_and_those_of_classes_are_shown_as_everywhere():
     deep = column(-1, 9, dtype=np.int32)
-    found = shown(deep)
+    found = look_at(deep)
 
     assert found.pixels is not None
     assert ("−1…9 as dark…bright", [0, 255]) == (found.mapping, found.pixels[0, :, 0].tolist())
-    assert "0…256 as dark…bright" == shown(column(0, 256, dtype=np.uint16)).mapping
+    assert "0…256 as dark…bright" == look_at(column(0, 256, dtype=np.uint16)).mapping
     ids = np.repeat(np.arange(4, dtype=np.uint8), 64).reshape(16, 16)
-    assert "numbers 0…3 as colours" == shown(ids).mapping
-    assert tones.id_colours()[ids].tolist() == shown(ids).pixels.tolist()  # type: ignore[union-attr]
-    colours = shown(np.full((2, 2, 3), 300, np.int32))
+    assert "numbers 0…3 as colours" == look_at(ids).mapping
+    assert tones.id_colours()[ids].tolist() == look_at(ids).pixels.tolist()  # type: ignore[union-attr]
+    colours = look_at(np.full((2, 2, 3), 300, np.int32))
     assert "stretched from 300…300" == colours.mapping
 
 
@@ -118,7 +118,7 @@ def test_whole_numbers_beyond_a_byte_and_those_of_classes_are_shown_as_everywher
     ],
 )
 def test_which_arrays_are_pictures(shape: tuple[int, ...], seen: tuple[int, ...] | None, note: str | None):
-    found = shown(np.zeros(shape, np.uint8))
+    found = look_at(np.zeros(shape, np.uint8))
 
     if seen is None or note is None:
         assert (found.pixels is None) == (seen is None or note is None)
@@ -129,7 +129,7 @@ def test_which_arrays_are_pictures(shape: tuple[int, ...], seen: tuple[int, ...]
 
 
 def test_of_very_many_pixels_every_second_or_so_is_shown():
-    found = shown(np.ones((8000, 8000), np.uint8))
+    found = look_at(np.ones((8000, 8000), np.uint8))
 
     assert found.pixels is not None
     assert (4000, 4000, 1) == found.pixels.shape
@@ -149,7 +149,7 @@ def test_numbers_are_short():
 
 class TestEncoded:
     def opened(self, *given: Any) -> tuple[str | None, tuple[int, int], str]:
-        picture = Image.open(io.BytesIO(encoded(*given)))
+        picture = Image.open(io.BytesIO(encode_pixels(*given)))
         return picture.format, picture.size, picture.mode
 
     def test_what_fits_stays_exact_and_what_is_large_is_a_jpeg(self):
@@ -169,7 +169,7 @@ class TestThumbnail:
         record = {"__key__": "k", "__shard__": "s", "png": png((1, 2, 3)), "txt": b"words", "jpg": b"no picture"}
 
         def made(value: Any, ext: str) -> tuple[bytes, str]:
-            return thumbnail(value, shown(value), record, ext, 144)
+            return thumbnail(value, look_at(value), record, ext, 144)
 
         assert made(record["png"], "png")[0][:4] == b"\x89PNG"
         assert (b"", "words") == made(record["txt"], "txt")

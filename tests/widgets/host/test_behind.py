@@ -9,19 +9,19 @@ import threading
 import pytest
 
 from tarviz.model.errors import UsageError
-from tarviz.widgets.host.behind import begun, failure
+from tarviz.widgets.host.behind import failure, start_thread
 
 
 def test_a_thread_has_a_name_and_what_it_is_given():
     heard: list[object] = []
-    thread = begun("test", lambda *given: heard.extend((threading.current_thread().name, *given)), 1, "b")
+    thread = start_thread("test", lambda *given: heard.extend((threading.current_thread().name, *given)), 1, "b")
     thread.join(60)
 
     assert ["tarviz-test", 1, "b"] == heard
 
 
 def test_a_program_that_ends_does_not_wait_for_it():
-    text = "import threading\nfrom tarviz.widgets.host.behind import begun\nbegun('test', threading.Event().wait)"
+    text = "import threading\nfrom tarviz.widgets.host.behind import start_thread\nstart_thread('test', threading.Event().wait)"
 
     assert 0 == subprocess.run([sys.executable, "-c", text], timeout=120, check=False).returncode
 

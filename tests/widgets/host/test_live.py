@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("anywidget", reason="anywidget is in the extra `lab`")
 
 from tarviz.widgets.host import live
-from tarviz.widgets.host.live import LiveView, watched
+from tarviz.widgets.host.live import LiveView, is_watched
 from tarviz.widgets.host.rpc import Controller
 from tests.conftest import wait_until
 
@@ -49,7 +49,7 @@ def shell(monkeypatch, kernel):
 def test_a_front_end_that_cannot_ask_is_watched_by_nobody(monkeypatch, kernel, found):
     shell(monkeypatch, kernel)
 
-    assert found is watched()
+    assert found is is_watched()
 
 
 def test_a_cell_that_somebody_watches_does_not_wait(view, monkeypatch):

@@ -6,7 +6,7 @@ import pytest
 
 from tarviz.model.errors import NotFoundError, TarvizError
 from tarviz.widgets.host import assets
-from tarviz.widgets.host.replies import Reply, got, posted
+from tarviz.widgets.host.replies import Reply, answer_get, answer_post
 from tarviz.widgets.host.rpc import MAX_FRAME, Controller, Media, pack, rpc, unpack
 
 BLOB = bytes(range(250)) * 4
@@ -35,7 +35,7 @@ class Fake(Controller):
 
 
 def asked(place, **options) -> Reply:
-    return got(Fake(), place, title="<b>a & b</b>", **options)
+    return answer_get(Fake(), place, title="<b>a & b</b>", **options)
 
 
 def body(reply: Reply) -> bytes:
@@ -128,7 +128,7 @@ def test_a_shard_that_shrank_ends_the_payload_early():
         def media(self, path):
             return Media("video/mp4", 1000, lambda at, length: BLOB[at : min(at + length, 600)])
 
-    reply = got(Shrunk(), "m/film", title="")
+    reply = answer_get(Shrunk(), "m/film", title="")
 
     assert (1000, BLOB[:600]) == (reply.length, b"".join(map(bytes, reply.pieces)))
 
@@ -146,7 +146,7 @@ def test_what_goes_wrong_is_said_and_logged_with_its_trace_where_nobody_foresaw_
         def first(self, session=""):
             raise error
 
-    reply = got(Failing(), "state", title="")
+    reply = answer_get(Failing(), "state", title="")
 
     assert (500, said) == (reply.status, body(reply).decode())
     assert [(said, traced)] == [(line.getMessage(), bool(line.exc_info)) for line in caplog.records if line.levelname == "ERROR"]
@@ -155,7 +155,7 @@ def test_what_goes_wrong_is_said_and_logged_with_its_trace_where_nobody_foresaw_
 def test_a_request_is_answered_with_its_buffers():
     frame = pack({"k": "tvz:req", "id": "7", "name": "double", "msg": {"number": 21}})
 
-    reply = posted(Fake(), frame)
+    reply = answer_post(Fake(), frame)
 
     assert (200, "application/octet-stream") == (reply.status, reply.mime)
     assert ({"k": "tvz:res", "id": "7", "r": {"number": 42}}, [b"\0\1"]) == unpack(body(reply))
@@ -165,14 +165,14 @@ def test_a_state_is_remembered_for_its_page_and_nothing_that_only_looks_like_one
     fake = Fake()
     frame = pack({"k": "tvz:state", "state": {"px": 96}, "session": "one"})
 
-    assert ({"k": "tvz:ok"}, []) == unpack(body(posted(fake, frame)))
+    assert ({"k": "tvz:ok"}, []) == unpack(body(answer_post(fake, frame)))
     assert ({"px": 96}, "one") == fake.state
     for other in ({"k": "tvz:state", "state": "none"}, {"k": "tvz:req", "state": {"px": 160}}):
-        assert "err" in unpack(body(posted(fake, pack(other))))[0]
+        assert "err" in unpack(body(answer_post(fake, pack(other))))[0]
     assert ({"px": 96}, "one") == fake.state
 
 
 def test_what_is_too_long_or_no_frame_is_refused():
-    assert (400, 413) == (posted(Fake(), b"\0" * MAX_FRAME).status, posted(Fake(), b"\0" * (MAX_FRAME + 1)).status)
-    assert b"Too long." == body(posted(Fake(), b"\0" * (MAX_FRAME + 1)))
-    assert body(posted(Fake(), b"")).startswith(b"This is not a request frame (")
+    assert (400, 413) == (answer_post(Fake(), b"\0" * MAX_FRAME).status, answer_post(Fake(), b"\0" * (MAX_FRAME + 1)).status)
+    assert b"Too long." == body(answer_post(Fake(), b"\0" * (MAX_FRAME + 1)))
+    assert body(answer_post(Fake(), b"")).startswith(b"This is not a request frame (")

@@ -60,10 +60,10 @@ class TestPlaces:
 
     def test_an_absolute_path_and_a_file_url_are_held_to_the_same(self, pages: Pages, tmp_path: Path):
         for path in (str(tmp_path / "root" / "a.tar"), (tmp_path / "root" / "a.tar").as_uri()):
-            assert pages.placed(path) == str(tmp_path / "root" / "a.tar")
+            assert pages.place(path) == str(tmp_path / "root" / "a.tar")
         for path in (str(tmp_path / "outside.tar"), (tmp_path / "outside.tar").as_uri(), str(tmp_path)):
             with pytest.raises(NotFoundError):
-                pages.placed(path)
+                pages.place(path)
 
     def test_hidden_files_are_shown_where_jupyter_shows_them(self, pages: Pages):
         pages.contents.allow_hidden = True
@@ -71,12 +71,12 @@ class TestPlaces:
         assert pages.browser(".hidden.tar").wait(5, 60.0)
 
     def test_remote_shards_are_nobodys_folder(self, pages: Pages):
-        assert "s3://bucket/a.tar" == pages.placed("s3://bucket/a.tar")
+        assert "s3://bucket/a.tar" == pages.place("s3://bucket/a.tar")
 
     def test_a_server_whose_files_are_elsewhere_shows_none_of_this_machine(self, tmp_path: Path):
         other = Pages(object(), "/tarviz/")
         with pytest.raises(NotFoundError):
-            other.placed("a.tar")
+            other.place("a.tar")
         other.close()
 
 
@@ -94,14 +94,14 @@ class TestOpen:
         assert (False, True) == (first.closed, second.closed)
 
     def test_other_shards_have_an_address_below_the_server(self, pages: Pages):
-        assert f"{BASE}/tarviz/?path=sub%2Fb.tar" == pages.opened("sub/b.tar")
+        assert f"{BASE}/tarviz/?path=sub%2Fb.tar" == pages.open("sub/b.tar")
 
 
 class TestReplies:
     def test_a_page_and_what_it_asks_beside_it(self, pages: Pages):
-        page = pages.got("a.tar", "", "", "", True)
-        state = pages.got("a.tar", "state", "one", "", True)
-        answered = pages.posted("a.tar", "rpc", pack({"k": "tvz:req", "id": "1", "name": "find", "msg": {"text": "set/n000003"}}))
+        page = pages.get("a.tar", "", "", "", True)
+        state = pages.get("a.tar", "state", "one", "", True)
+        answered = pages.post("a.tar", "rpc", pack({"k": "tvz:req", "id": "1", "name": "find", "msg": {"text": "set/n000003"}}))
 
         assert (200, b"<title>a.tar \xc2\xb7 tarviz</title>" in b"".join(map(bytes, page.pieces))) == (page.status, True)
         assert "a.tar" == unpack(b"".join(map(bytes, state.pieces)))[0]["_first"]["config"]["title"]
@@ -111,19 +111,19 @@ class TestReplies:
 
     def test_a_part_of_a_payload(self, pages: Pages):
         assert pages.browser("a.tar").wait(5, 60.0)
-        reply = pages.got("a.tar", "m/3/cls", "", "bytes=0-0", True)
+        reply = pages.get("a.tar", "m/3/cls", "", "bytes=0-0", True)
 
         assert (206, b"0", "bytes 0-0/1") == (reply.status, b"".join(map(bytes, reply.pieces)), reply.headers["Content-Range"])
         assert "nosniff" == reply.headers["X-Content-Type-Options"]
 
     def test_on_nothing_is_a_page_that_opens_others(self, pages: Pages):
-        page = pages.got("", "", "", "", True)
+        page = pages.get("", "", "", "", True)
 
         assert (200, True) == (page.status, b"<title>tarviz</title>" in b"".join(map(bytes, page.pieces)))
 
     def test_what_is_not_shown_is_404_a_page_still_a_page(self, pages: Pages):
-        page, state = pages.got("../outside.tar", "", "", "", True), pages.got("../outside.tar", "state", "", "", True)
-        answered = pages.posted("../outside.tar", "rpc", pack({"k": "tvz:req", "id": "1", "name": "poll"}))
+        page, state = pages.get("../outside.tar", "", "", "", True), pages.get("../outside.tar", "state", "", "", True)
+        answered = pages.post("../outside.tar", "rpc", pack({"k": "tvz:req", "id": "1", "name": "poll"}))
 
         assert (404, "text/html; charset=utf-8") == (page.status, page.mime)
         for reply in (state, answered):
@@ -131,13 +131,13 @@ class TestReplies:
             assert b"There is no such file or folder in the folder of this Jupyter server." in b"".join(map(bytes, reply.pieces))
 
     def test_a_frame_goes_to_one_place_only(self, pages: Pages):
-        assert (404, 400) == (pages.posted("a.tar", "state", b"").status, pages.posted("a.tar", "rpc", b"").status)
+        assert (404, 400) == (pages.post("a.tar", "state", b"").status, pages.post("a.tar", "rpc", b"").status)
 
     def test_for_another_site_nothing_far_is_read(self, pages: Pages):
-        reply = pages.got("s3://bucket/a.tar", "state", "", "", False)
+        reply = pages.get("s3://bucket/a.tar", "state", "", "", False)
 
         assert (404, True) == (reply.status, b"another site asks this server to read a URL." in b"".join(map(bytes, reply.pieces)))
-        assert 200 == pages.got("a.tar", "state", "", "", False).status
+        assert 200 == pages.get("a.tar", "state", "", "", False).status
 
 
 @pytest.fixture(scope="module")

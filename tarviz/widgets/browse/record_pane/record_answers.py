@@ -24,7 +24,7 @@ class RecordAnswers(Answers):
         """A record and the panel of one of its fields (default: the one that stands for it in the grid)."""
         found = self.rows.row(row)
         fields = found.fields
-        chosen = ext if ext in fields else self.tiles.shown(found, self.look.image)
+        chosen = ext if ext in fields else self.tiles.main_field(found, self.look.image)
         message: Message = inspect.describe(found)
         if not chosen:
             return message, []
@@ -40,7 +40,7 @@ class RecordAnswers(Answers):
 
     def _over(self, row: Row, ext: str) -> Overlay | None:
         """What lies over a picture, at its full size."""
-        plan = thumbnails.planned(row.sizes, ext, self.overlays)
+        plan = thumbnails.plan_tile(row.sizes, ext, self.overlays)
         names = (ext, *plan.over) if plan.over else ()
         blobs = payloads([Want(row, name) for name in names], limit=16 << 20)
         return thumbnails.overlay(plan, dict(zip(names, blobs, strict=True)), self.overlays, 2048)

@@ -39,7 +39,7 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
         if size > limit:
             found[number] = LimitError(f".{want.ext} has {size:,} bytes; at most {limit:,} are read at once.")
         elif at in members.sparse:
-            found[number] = _guarded(want.row.payload, at)
+            found[number] = _attempt(want.row.payload, at)
         elif size:
             places.append((want.row.shard.number, int(members.data[at]), size, number))
     places.sort()
@@ -56,16 +56,16 @@ def payloads(wants: Iterable[Want], *, limit: int = 64 << 20) -> list[bytes | Ta
 
 def _read_run(shard: ShardRows, run: list[tuple[int, int, int, int]], found: list[bytes | TarvizError]) -> None:
     begin = run[0][1]
-    data = _guarded(shard.read, begin, run[-1][1] + run[-1][2] - begin)
+    data = _attempt(shard.read, begin, run[-1][1] + run[-1][2] - begin)
     for _, offset, size, number in run:
         if isinstance(data, TarvizError):
             # the run may reach past a cut: each alone may still be there
-            found[number] = _guarded(shard.read, offset, size) if len(run) > 1 else data
+            found[number] = _attempt(shard.read, offset, size) if len(run) > 1 else data
         else:
             found[number] = data[offset - begin : offset - begin + size]
 
 
-def _guarded(work: Callable[..., bytes], *arguments: int) -> bytes | TarvizError:
+def _attempt(work: Callable[..., bytes], *arguments: int) -> bytes | TarvizError:
     try:
         return work(*arguments)
     except TarvizError as error:

@@ -112,14 +112,14 @@ class Row:
         at = self.record - self.segment.first
         members = self.index.members.part(self.low, self.high)
         if members.sparse:
-            base, offset, data = 0, np.cumsum([0, *members.size[:-1]]), self._expanded(members.size)
+            base, offset, data = 0, np.cumsum([0, *members.size[:-1]]), self._expand(members.size)
         else:
             base, end = int(members.start[0]), int((members.data + members.size).max())
             offset, data = members.data - base, self.shard.read(base, end - base)
         block = self.index.block(self.shard.url, at, at + 1, memoryview(data), base)
         return replace(block, first=self.record, offset=offset, pending=0 if self.pending else -1)[0]
 
-    def _expanded(self, sizes: NDArray[np.int64]) -> bytes:
+    def _expand(self, sizes: NDArray[np.int64]) -> bytes:
         if too_long := sizes[sizes > _LARGEST].tolist():
             raise LimitError(f"A field has {too_long[0]:,} bytes; at most {_LARGEST:,} are read at once.", shard=self.shard.url)
         return b"".join(map(self.payload, range(self.low, self.high)))
@@ -203,7 +203,7 @@ class ShardRows:
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of the tar (inflated where it is compressed). `ChangedError` when the shard is no longer the one scanned."""
-        if (kept := self._kept(offset, length)) is not None:
+        if (kept := self._from_blocks(offset, length)) is not None:
             return kept
         if self.spill is not None and (data := self.spill.get(offset, length)) is not None:
             return data
@@ -217,7 +217,7 @@ class ShardRows:
             raise ChangedError("the shard is shorter than when it was scanned.", shard=self.url, offset=offset)
         return data
 
-    def _kept(self, offset: int, length: int) -> bytes | None:
+    def _from_blocks(self, offset: int, length: int) -> bytes | None:
         """The bytes out of the blocks that are held, where these hold all of them."""
         with self._lock:
             held = sorted(self.held.items())

@@ -86,7 +86,7 @@ def test_bytes_are_put_together_out_of_neighbours():
         shard.read(*span) for span in ((0, 3), (2, 3), (0, 6), (7, 3), (5, 1), (9, 1))
     ]
     for span in ((5, 3), (6, 1), (9, 2), (10, 1)):
-        assert shard._kept(*span) is None
+        assert shard._from_blocks(*span) is None
 
 
 def test_a_shard_that_is_shorter_by_now_is_noticed(tmp_path: Path):
