@@ -39,8 +39,11 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0, 1 or 2, as above."""
-        return 0
+        """0, 1 or 2, as above: by the result's `faults` and `warnings`, and by what its `report` warns of and left out."""
+        report = getattr(self, "report", self)
+        if getattr(self, "faults", ()):
+            return 2
+        return 1 if getattr(report, "warnings", ()) or getattr(report, "skipped", ()) else 0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content of the result: the public fields of a dataclass, values without a JSON form as text."""

@@ -101,7 +101,10 @@ def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] =
         raise UsageError("a limit is of all that is kept.", hint="Name no shard, or clear what is kept of it.")
     before = [] if action == "list" else _holdings(urls, kinds)
     if action == "prune":
-        _prune(kinds)
+        if not set(DERIVED).isdisjoint(kinds):
+            trim(at_once=True)
+        if "shards" in kinds:
+            _remove(oldest(_files("shards"), options().shard_cache))
     elif action == "clear":
         for kind in kinds:
             for begin in map(stem, urls) if urls else ("",):
@@ -142,13 +145,6 @@ def _holdings(urls: list[str], kinds: Sequence[str]) -> list[Holding]:
     if not urls:
         return [Holding.of(kind, _folder(kind), _files(kind)) for kind in kinds]
     return [Holding.of(kind, _folder(kind), _files(kind, stem(url)), redact(url)) for url in urls for kind in kinds]
-
-
-def _prune(kinds: Sequence[str]) -> None:
-    if not set(DERIVED).isdisjoint(kinds):
-        trim(at_once=True)
-    if "shards" in kinds:
-        _remove(oldest(_files("shards"), options().shard_cache))
 
 
 def _remove(rows: Iterable[KeptFile]) -> None:

@@ -55,10 +55,6 @@ class Card(verb_base.Result):
     def __str__(self) -> str:
         return "\n".join(redact(safe(name)) for name in self.outputs) if self.outputs else self.text
 
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.warnings else 0
-
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/markdown": self.text}
 

@@ -28,6 +28,7 @@ from tarviz.outputs.limits import Limits
 from tarviz.outputs.output import size_of
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
+from tarviz.stores import Whole
 from tarviz.tools import coco_plan, field_selection
 from tarviz.tools.create_plan import Planned, paths_in, planned
 from tarviz.tools.field_selection import columns
@@ -150,23 +151,19 @@ def _run(records: Iterator[Planned], series: _Series, result: Created, on_error:
     """Write records into the outputs, and what is left out into the report."""
     seen: set[bytes] = set()
     fields = Counter[str]()
-    with verb_base.progress(None, "records") as bar:
-        try:
-            for record in records:
-                try:
-                    _check(record, seen)
-                    series.put(record)
-                    fields.update({to_text(ext).lower() for ext, _ in record.fields})
-                except TarvizError as error:
-                    if on_error == "raise" or not isinstance(error, DataError | FileNotFoundError | UsageError):
-                        raise
-                    fault = Fault(error.code, f"{record.place}: {error.message}", error.shard, to_text(record.key))
-                    result.report.add(fault, skipped=True)
-                bar.add()
-            result.outputs += series.close()
-        except BaseException:
-            series.abort()
-            raise
+    with verb_base.progress(None, "records") as bar, series:
+        for record in records:
+            try:
+                _check(record, seen)
+                series.put(record)
+                fields.update({to_text(ext).lower() for ext, _ in record.fields})
+            except TarvizError as error:
+                if on_error == "raise" or not isinstance(error, DataError | FileNotFoundError | UsageError):
+                    raise
+                fault = Fault(error.code, f"{record.place}: {error.message}", error.shard, to_text(record.key))
+                result.report.add(fault, skipped=True)
+            bar.add()
+    result.outputs += series.done
     result.report.records = result.records
     if some := [f"{safe(ext)} {count:,}" for ext, count in fields.most_common() if count < result.records]:
         result.names.append(f"not in all {result.records:,} records: {', '.join(some[:_SHOWN])}{', …' if len(some) > _SHOWN else ''}")
@@ -215,7 +212,7 @@ def _from_folder(root: str, groups: list[FileGroup], labels: list[str], *, split
         yield Planned(os.fsencode(key), fields, group.files[0][1], group.split if split_apart else "")
 
 
-class _Series:
+class _Series(Whole):
     """Outputs of each split, one after the other where a limit says so."""
 
     def __init__(self, output: str, limits: Limits) -> None:
@@ -258,20 +255,15 @@ class _Series:
 
     def _close(self, split: str) -> None:
         outlet = self._open.pop(split)
-        try:
-            outlet.commit()
-        except BaseException:
-            outlet.abort()
-            raise
+        outlet.commit()
         self.done.append(Tar(outlet.url, outlet.records, outlet.bytes))
 
-    def close(self) -> list[Tar]:
+    def commit(self) -> None:
         """Finish what is open; there is one output at least."""
         if not self.done and not self._open and not _CUT.search(self.output):
             self._open[""] = self._outlet("", 0)
         for split in list(self._open):
             self._close(split)
-        return self.done
 
     def abort(self) -> None:
         for outlet in self._open.values():

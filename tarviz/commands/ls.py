@@ -203,10 +203,6 @@ class Entries(verb_base.Result):
             except DataError as error:
                 self.faults.append(error.at(shard=url).fault)
 
-    @property
-    def exit_code(self) -> int:
-        return 2 if self.faults else 1 if self.report.warnings else 0
-
     def lines(self, json: bool = False) -> Iterator[str]:
         for url, member in self:
             if json:

@@ -82,17 +82,15 @@ def sort(
         parts = {group[0]: group[1:] for group in groups}
         if parts:
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
-        _neighbours(table.keys[order], fspath(output), report)
+        keys = table.keys[order]
+        for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
+            report.add(merged(fspath(output), bytes(keys[at])))
+        del keys
         with TarOutput(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
             for sources, begin, end, count in table.runs(order, parts):
                 outlet.pick(sources, begin, end)
                 bar.add(count)
     return Made([Tar(fspath(output), len(order), outlet.bytes)], report)
-
-
-def _neighbours(keys: NDArray[Any], output: str, report: ReadReport) -> None:
-    for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
-        report.add(merged(output, bytes(keys[at])))
 
 
 def _read(

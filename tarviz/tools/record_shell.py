@@ -77,7 +77,9 @@ class Worker:
             seen = [self._write(place, field) for field in given]
             failure = None
             try:
-                self._checked(self._command(place, key))
+                if code := self._command(place, key):
+                    how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
+                    raise DataError(f"the command {how}.", code="E_COMMAND", hint="--on-error skip leaves out such records.")
             except DataError as error:
                 if not self.collecting.keep_failed or self.killed:
                     raise
@@ -91,12 +93,6 @@ class Worker:
                 self._place = place
             else:  # what the command started may still be at work there
                 _remove(place)
-
-    @staticmethod
-    def _checked(code: int) -> None:
-        if code:
-            how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
-            raise DataError(f"the command {how}.", code="E_COMMAND", hint="--on-error skip leaves out such records.")
 
     def _add_log(self, left: list[Left]) -> None:
         """Put what the command printed into each record, in place of a field of that name."""

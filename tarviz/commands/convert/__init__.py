@@ -23,7 +23,7 @@ from tarviz.model import config
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
-from tarviz.outputs import TAR_END, Exists, Names, read_manifest
+from tarviz.outputs import TAR_END, Exists, Names, packing, read_manifest
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
@@ -87,8 +87,8 @@ def convert(
     shards = stream.shards(urls)
     work: from_examples.AnyRecipe
     if from_examples.asked(shards, settings.names):
-        work, packed = from_examples.recipe(recipe, shards, dry_run), from_examples.is_packed(settings.names)
-        settings = replace(settings, ending=TAR_END, compression=settings.compression or ("gzip" if packed else None))
+        work = from_examples.recipe(recipe, shards, dry_run)
+        settings = replace(settings, ending=TAR_END, compression=settings.compression or packing(settings.names.text))
     else:
         work = recipe = replace(recipe, options=resolved(shards, read))
     with verb_base.silent_warnings():
@@ -99,7 +99,7 @@ def convert(
         sources = tasks.sources(shards)
         if manifest:
             settings = replace(settings, manifest=_manifest(work, sources, settings))
-        made, seen = _converted(work, settings, sources, num_workers, (engine, address), resume)
+        made, seen = _run(work, settings, sources, num_workers, engine, address, resume)
     _look_round(made.report, recipe, seen, settings.names, len(made.outputs))
     for fault in {fault.code: fault for fault in reversed([*made.report.warnings, *made.report.skipped])}.values():
         warnings.warn(str(fault), TarvizWarning, stacklevel=2)
@@ -121,16 +121,16 @@ def _settings(
     return tasks.Settings(names, compression, exists, max_size=limit)
 
 
-def _converted(
+def _run(
     recipe: from_examples.AnyRecipe,
     settings: tasks.Settings,
     sources: Sequence[tasks.ShardToConvert],
     workers: int | str | None,
-    place: tuple[str, str | None],
+    engine: str,
+    address: str | None,
     resume: bool,
 ) -> tuple[Converted, set[str]]:
     """The outputs, and the fields that were seen; the work is shown while it goes on."""
-    engine, address = place
     total = sum(source.entry["size"] or 0 for source in sources)
     with (
         verb_base.progress(total or None, "bytes", label="convert") as bar,
@@ -138,7 +138,7 @@ def _converted(
     ):
         count = processes(workers, sources, settings.names, engine)
         plan = engines.EnginePlan(count, tick=bar.add, heard=table.heard, address=address)
-        work = Conversion(recipe, settings, sources, (engine, plan), table.cut)
+        work = Conversion(recipe, settings, sources, engine, plan, table.cut)
         return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
 
 

@@ -43,18 +43,18 @@ def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], 
 
 @dataclass(eq=False, repr=False)
 class Conversion:
-    """One call of `convert` at work; `report` and `seen` grow. `told(shards, parts)` hears how many shards are cut, and into what."""
+    """One call of `convert` at work; `report` and `seen` grow. `hear_cut(shards, parts)` is told how many shards are cut, and into what."""
 
     _recipe: AnyRecipe
     _settings: tasks.Settings
     _sources: Sequence[tasks.ShardToConvert]
-    _place: tuple[str, engines.EnginePlan]
-    _told: Callable[[int, int], None] = lambda shards, parts: None
+    _engine: str
+    _plan: engines.EnginePlan
+    _hear_cut: Callable[[int, int], None] = lambda shards, parts: None
     report: ReadReport = field(default_factory=ReadReport)
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._engine, self._plan = self._place
         self._away = engines.travels(self._engine)
         self._tick = self._plan.tick
         self._inputs = Inputs(source.url for source in self._sources)
@@ -105,7 +105,7 @@ class Conversion:
             for source, parts in zip(chosen, found, strict=True)
             if len(parts) > 1
         }
-        self._told(len(cut), sum(map(len, cut.values())))
+        self._hear_cut(len(cut), sum(map(len, cut.values())))
         return cut
 
     def _join(

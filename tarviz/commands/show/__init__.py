@@ -45,10 +45,6 @@ class Shown(verb_base.Result):
 
     __repr__ = redacted_repr
 
-    @property
-    def exit_code(self) -> int:
-        return 2 if self.faults else 1 if self.warnings else 0
-
     def __str__(self) -> str:
         if self.page is not None:
             parts = [f"{len(self.records)} records in {self.page}"]
