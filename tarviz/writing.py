@@ -192,10 +192,10 @@ def _rows(records: Iterable[Any], key: str | None, fields: Mapping[str, str] | N
         if isinstance(name, float | np.floating):
             raise UsageError(f"record {number} has the number {name} as its key.", hint="A key is text or a whole number.")
         name = to_text(name) if isinstance(name, bytes) else str(name)
-        yield name, _chosen(there, fields, column if column == key else "", name)
+        yield name, _choose(there, fields, column if column == key else "", name)
 
 
-def _chosen(there: Mapping[str, Any], fields: Mapping[str, str] | None, column: str, key: str) -> Mapping[str, Any]:
+def _choose(there: Mapping[str, Any], fields: Mapping[str, str] | None, column: str, key: str) -> Mapping[str, Any]:
     if fields is None:
         if type(there) is Record:
             return there
@@ -256,7 +256,7 @@ def _missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
-def _encoded(rows: Iterator[Keyed], encoder: RecordEncoder, workers: int) -> Generator[tuple[str, list[Buffer]], None, None]:
+def _encode(rows: Iterator[Keyed], encoder: RecordEncoder, workers: int) -> Generator[tuple[str, list[Buffer]], None, None]:
     """Key and members of records, in order, made by so many threads."""
 
     def members(some: list[Keyed]) -> list[tuple[str, list[Buffer]]]:
@@ -369,7 +369,7 @@ def write(
                 else:
                     yield name, there
 
-        with closing(_encoded(todo(), made.encoder, workers or 0)) as encoded:
+        with closing(_encode(todo(), made.encoder, workers or 0)) as encoded:
             for name, members in encoded:
                 made.add(name, members)
                 bar.add()

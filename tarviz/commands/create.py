@@ -30,7 +30,7 @@ from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
 from tarviz.stores import Whole
 from tarviz.tools import coco_plan, field_selection
-from tarviz.tools.create_plan import Planned, paths_in, planned
+from tarviz.tools.create_plan import Planned, paths_in, read_plan
 from tarviz.tools.field_selection import columns
 from tarviz.tools.folder_layout import FileGroup, Layout, files_of
 from tarviz.tools.whole_file import contents
@@ -106,9 +106,9 @@ def create(
     if _CUT.search(fspath(output)) and (coco is not None or not folder):
         raise UsageError("neither a plan nor COCO has splits: {split} is for folders.")
     if coco is not None:
-        plan, made = coco_plan.planned(fspath(coco), stores.local_path(URL(place)), check=on_error == "raise")
+        plan, made = coco_plan.read_plan(fspath(coco), stores.local_path(URL(place)), check=on_error == "raise")
         result.names, renamed = made.notes, made.renamed
-        records = _checked(plan, fspath(coco), series)
+        records = _refuse_sources(plan, fspath(coco), series)
     elif folder:
         root = stores.local_path(place)
         groups, result.labels, made = files_of(root, layout, result.report)
@@ -116,9 +116,9 @@ def create(
         records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
         series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
-        plan = _planned(place, delimiter, key, fspath(base or ""), fields or {}, on_error == "raise", result)
+        plan = _read_plan(place, delimiter, key, fspath(base or ""), fields or {}, on_error == "raise", result)
         numbered = bool(result.labels)
-        records = _checked(plan, place, series)
+        records = _refuse_sources(plan, place, series)
     _run(records, series, result, on_error)
     if labels is not None:
         _write_labels(labels, result)
@@ -128,17 +128,17 @@ def create(
     return result
 
 
-def _checked(plan: list[Planned], place: str, series: _Series) -> Iterator[Planned]:
+def _refuse_sources(plan: list[Planned], place: str, series: _Series) -> Iterator[Planned]:
     """The records of a plan; `UsageError` where an output is one of the files that it names."""
     series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
     return iter(plan)
 
 
-def _planned(
+def _read_plan(
     place: str, delimiter: str | None, key: str, base: str, fields: Mapping[str, str], check: bool, result: Created
 ) -> list[Planned]:
     """The records of a plan; what is to be said of it goes into the result."""
-    plan, result.labels = planned(place, delimiter, key, base, fields, check=check)
+    plan, result.labels = read_plan(place, delimiter, key, base, fields, check=check)
     if not plan:
         result.report.add(Fault("W_EMPTY", "the plan has no row below its first line, which names the fields.", place))
     result.names += [f"labels are text: cls is the number of each, from 0, {safe(label)}" for label in result.labels[:1]]
@@ -191,7 +191,7 @@ def _write(place: str | PathLike[str], lines: list[str]) -> None:
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:
-    field_selection.checked(record.key, record.key)
+    field_selection.check_new_key(record.key, record.key)
     if not record.fields:
         raise UsageError(f"{record.place}: the record {to_text(record.key)!r} has no field.")
     digest = hashlib.blake2b(to_bytes(record.split) + b"\0" + record.key, digest_size=8).digest()

@@ -30,7 +30,7 @@ from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.tools.field_selection import merged
 from tarviz.tools.record_faults import settle
-from tarviz.tools.spool import spooled
+from tarviz.tools.spool import spool_shard
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
 _LONGEST = 64 << 10  # bytes of a text that is sorted by
@@ -107,7 +107,7 @@ def _read(
     source = plain(url)
     try:
         if source is None:
-            source = spooled(url, spool, options, there)
+            source = spool_shard(url, spool, options, there)
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
                     raise sniff.not_a_tar(file.read(512), url)

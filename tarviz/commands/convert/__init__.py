@@ -86,7 +86,7 @@ def convert(
     recipe = Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
     work: from_examples.AnyRecipe
-    if from_examples.asked(shards, settings.names):
+    if from_examples.makes_tars(shards, settings.names):
         work = from_examples.recipe(recipe, shards, dry_run)
         settings = replace(settings, ending=TAR_END, compression=settings.compression or packing(settings.names.text))
     else:
@@ -95,7 +95,7 @@ def convert(
         if (recipe.chain or select is not None) and "-" not in shards:
             Pipeline(shards, recipe.chain, select=recipe.select, seed=seed)._with(options=recipe.options).plan()
         if dry_run:
-            return _planned(recipe, shards, settings)
+            return _plan_only(recipe, shards, settings)
         sources = tasks.sources(shards)
         if manifest:
             settings = replace(settings, manifest=_manifest(work, sources, settings))
@@ -134,7 +134,7 @@ def _run(
     total = sum(source.entry["size"] or 0 for source in sources)
     with (
         verb_base.progress(total or None, "bytes", label="convert") as bar,
-        shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as table,
+        shard_table.show_tasks(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as table,
     ):
         count = processes(workers, sources, settings.names, engine)
         plan = engines.EnginePlan(count, tick=bar.add, heard=table.heard, address=address)
@@ -162,7 +162,7 @@ def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names
         report.add(Fault("W_OLD_OUTPUT", "an output of an earlier run is still there and was not written by this one.", shard=url))
 
 
-def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) -> Converted:
+def _plan_only(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) -> Converted:
     """What would be done, from the first record."""
     progress = ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
@@ -179,7 +179,7 @@ def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) ->
     return Converted([], progress.report, {"shards": len(shards), "outputs": outputs, "more": more, "features": features})
 
 
-def _selected(text: str | None) -> Any:
+def _selection(text: str | None) -> Any:
     """A selection as it is typed: `jpg,cls`, `image=jpg,label=cls`, or Python."""
     if text is None:
         return None
@@ -242,7 +242,7 @@ def command(
             shards,
             out,
             types=verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None,
-            select=_selected(select),
+            select=_selection(select),
             num_workers="auto" if workers is None else workers,
             strict=strict is not False,
             **options,

@@ -65,7 +65,7 @@ class Conversion:
         """One output for each shard."""
         kept = kept_each(self._settings, self._sources) if resume and self._recipe.provable else {}
         todo = [source for source in self._sources if source.number not in kept]
-        self._passed(source for source in self._sources if source.number in kept)
+        self._pass_over(source for source in self._sources if source.number in kept)
         if self._settings.exists == "error":
             for source in todo:
                 refuse_existing(self._settings.names.at(source.number))
@@ -81,7 +81,7 @@ class Conversion:
                 if outcome is None:
                     continue
                 if self._away:
-                    proof.seen(outcome.written[0].url)
+                    proof.check_seen(outcome.written[0].url)
                 outcomes[source.number] = outcome
         for number, outcome in sorted(outcomes.items()):
             self._take(outcome)
@@ -120,7 +120,7 @@ class Conversion:
             for source in sources:
                 pieces = itertools.islice(results, len(cut[source.number]))
                 try:
-                    outcome = self._joined(source, pieces)
+                    outcome = self._join_pieces(source, pieces)
                 except TarvizError as error:
                     errors.keep(source.number, error)
                     for _ in pieces:  # of no use any more
@@ -128,7 +128,7 @@ class Conversion:
                 else:
                     yield source, outcome
 
-    def _joined(self, source: tasks.ShardToConvert, pieces: Iterator[tuple[tasks.Outcome, IO[bytes] | None]]) -> tasks.Outcome:
+    def _join_pieces(self, source: tasks.ShardToConvert, pieces: Iterator[tuple[tasks.Outcome, IO[bytes] | None]]) -> tasks.Outcome:
         whole = tasks.Outcome()
         with self._settings.outputs(source.number, inputs=self._inputs) as run:
             for outcome, file in pieces:
@@ -144,7 +144,7 @@ class Conversion:
         number = record = 0
         if resume and self._recipe.provable:
             kept, number, record = kept_sequence(self._settings, self._sources)
-        self._passed(self._sources[:number])
+        self._pass_over(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
             refuse_existing(self._settings.names.at(len(kept)))
         todo = [
@@ -193,7 +193,7 @@ class Conversion:
         self.report.merge(outcome.report)
         self.seen |= outcome.seen
 
-    def _passed(self, sources: Any) -> None:
+    def _pass_over(self, sources: Any) -> None:
         self._tick(sum(source.entry["size"] or 0 for source in sources))
 
 

@@ -21,7 +21,7 @@ from tarviz.selection import SelectAll
 _BATCH = 4 << 20  # bytes of members that are written together
 
 
-def asked(urls: Sequence[URL], names: Names) -> bool:
+def makes_tars(urls: Sequence[URL], names: Names) -> bool:
     """Whether TFRecord files are to become tars; `UsageError` where only some of the inputs are such files."""
     if not without_query(names.text)[0].lower().endswith((".tar", ".tar.gz", ".tgz")):
         return False
