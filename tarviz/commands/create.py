@@ -12,7 +12,6 @@ from os import PathLike, fspath
 from typing import Any, get_args
 
 import click
-import numpy as np
 
 from tarviz import stores
 from tarviz.cli import verb_base
@@ -241,11 +240,9 @@ class _Series(Whole):
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
         outlet = self._open.get(record.split)
-        if outlet is not None and self.limited:
-            size = sum(map(size_of, pieces))
-            if not self.limits.fit(np.array([size]), 0, outlet.records, outlet.bytes):
-                self._close(record.split)
-                outlet = None
+        if outlet is not None and not self.limits.allow(outlet.records + 1, outlet.bytes + sum(map(size_of, pieces))):
+            self._close(record.split)
+            outlet = None
         if outlet is None:
             number = self._number.get(record.split, 0)
             self._number[record.split] = number + 1
