@@ -77,10 +77,10 @@ class Writer(Whole):
 
     def write(self, key: str, fields: Mapping[str, Any]) -> None:
         """Add a record. Bytes are written as they are, other values as their extension says; nothing of it is needed afterwards."""
-        if not self.passed(key, fields):
+        if not self.passes_over(key, fields):
             self.add(key, self.encoder.members(key, fields))
 
-    def passed(self, key: str, fields: Mapping[str, Any]) -> bool:
+    def passes_over(self, key: str, fields: Mapping[str, Any]) -> bool:
         """Whether a shard that `resume` keeps holds the record already. `UsageError` for one read from a shard that is written."""
         if (origin := _origin(fields)) is not None and origin != self._origin:
             self._origin = origin
@@ -364,7 +364,7 @@ def write(
 
         def todo() -> Iterator[Keyed]:
             for name, there in _rows(records, key, fields):
-                if made.passed(name, there):
+                if made.passes_over(name, there):
                     bar.add()
                 else:
                     yield name, there

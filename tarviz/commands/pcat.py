@@ -70,7 +70,7 @@ def pcat(
         if order.of_shards:
             _copy(lanes[0], outlet, form, count, bar)
         else:
-            form.put_each(outlet, order.drawn(lanes), bar.add, stop=count)
+            form.put_each(outlet, order.draw(lanes), bar.add, stop=count)
     return Made([Tar(fspath(output), outlet.records, outlet.bytes)], report)
 
 
@@ -106,7 +106,7 @@ class _Order:
         """Whether records are written as they lie, so that batches are copied whole."""
         return self.weights is None and not self.shuffle
 
-    def drawn(self, lanes: list[Generator[Batch, None, None]]) -> Iterable[tuple[Batch, int]]:
+    def draw(self, lanes: list[Generator[Batch, None, None]]) -> Iterable[tuple[Batch, int]]:
         """The records of the lanes, one by one."""
         if self.weights is None:
             return shuffled(lanes[0], self.shuffle, self.seed)

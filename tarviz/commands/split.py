@@ -82,7 +82,7 @@ def split(
     spread = engine != "local" or address is not None or jobs is not None or resume
     if parts is not None and (spread or maxshards is not None):
         raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
-    return _OnEngine(plan, engine, address, jobs, resume).made() if spread else _here(plan, parts, by)
+    return _OnEngine(plan, engine, address, jobs, resume).write() if spread else _here(plan, parts, by)
 
 
 def _limits(count: int | None, size: int | float | str | None, shards: int | None) -> Limits:
@@ -201,7 +201,7 @@ class _OnEngine:
     jobs: int | None
     resume: bool
 
-    def made(self) -> Made:
+    def write(self) -> Made:
         plan, [names] = self.plan, self.plan.names
         if own := [url for url in [*plan.urls, names.text] if engines.is_own(url) or is_command(url)]:
             raise engines.unreachable(own[0], "workers")

@@ -156,7 +156,7 @@ class Carrier:
     # ---- places where annotations are
 
     def _form_of(self, rows: Sequence[Any], guess: str) -> tuple[str, bool]:
-        form, share = self._frame.written(rows, guess)
+        form, share = self._frame.form_of(rows, guess)
         if form != guess != "coco" and not self._form and any(map(shapes.four, rows)):
             size = f"{self._frame.width} x {self._frame.height}"
             raise DataError(

@@ -133,11 +133,11 @@ class Frame:
 
     def boxes(self, rows: Sequence[Sequence[float]], guess: str) -> list[tuple[float, ...] | None]:
         """Rows of four numbers as x, y, width, height in pixels; None for those that are none. The form is told by all rows together."""
-        form, share = self.written(rows, guess)
+        form, share = self.form_of(rows, guess)
         sx, sy = (self.width, self.height) if share else (1, 1)
         return [xywh(row, form, sx, sy) if four(row) else None for row in rows]
 
-    def written(self, rows: Sequence[Sequence[float]], guess: str) -> tuple[str, bool]:
+    def form_of(self, rows: Sequence[Sequence[float]], guess: str) -> tuple[str, bool]:
         """In which of `FORMATS` rows of numbers are written, and whether in shares of the picture; `guess` "coco" is sure of both."""
         if guess == "coco" and not self.form:
             return "xywh", False

@@ -189,7 +189,7 @@ class Worker:
             if where is None:
                 others.append(name)
                 continue
-            if not self.collecting.wanted(name):
+            if not self.collecting.lets_through(name):
                 continue
             number = known.get(name)
             content: bytes | int | None

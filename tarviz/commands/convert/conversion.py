@@ -63,7 +63,7 @@ class Conversion:
 
     def each(self, resume: bool) -> list[Written]:
         """One output for each shard."""
-        kept = kept_each(self._settings, self._sources) if resume and self._recipe.provable else {}
+        kept = find_kept(self._settings, self._sources) if resume and self._recipe.provable else {}
         todo = [source for source in self._sources if source.number not in kept]
         self._pass_over(source for source in self._sources if source.number in kept)
         if self._settings.exists == "error":
@@ -143,7 +143,7 @@ class Conversion:
         kept: list[Written] = []
         number = record = 0
         if resume and self._recipe.provable:
-            kept, number, record = kept_sequence(self._settings, self._sources)
+            kept, number, record = find_kept_sequence(self._settings, self._sources)
         self._pass_over(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
             refuse_existing(self._settings.names.at(len(kept)))
@@ -215,7 +215,7 @@ def digest(entries: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(list(entries), sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def kept_each(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> dict[int, Written]:
+def find_kept(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> dict[int, Written]:
     """Source number → its output, where manifest and bytes prove that it need not be made again."""
 
     def of(source: tasks.ShardToConvert) -> Written | None:
@@ -229,7 +229,7 @@ def kept_each(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert])
         return {source.number: written for source, written in zip(sources, found, strict=True) if written}
 
 
-def kept_sequence(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> tuple[list[Written], int, int]:
+def find_kept_sequence(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> tuple[list[Written], int, int]:
     """The outputs from the first on that are proven, then source and record with which the next one begins."""
     kept: list[Written] = []
     number = record = 0
