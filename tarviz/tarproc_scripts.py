@@ -67,23 +67,23 @@ _BUFFER = "1000"
 _FRAGMENT = re.compile(r"(.+)#(?:0,)?(\d+)")
 
 
-def translated(name: str, arguments: list[str]) -> list[str]:
+def translate(name: str, arguments: list[str]) -> list[str]:
     """The arguments of `tarviz` that an old command line stands for.
 
-    >>> translated("tarsort", ["-S", "shuffle", "-r", "100", "small.tar"])
+    >>> translate("tarsort", ["-S", "shuffle", "-r", "100", "small.tar"])
     ['sort', '--shuffle', 'small.tar']
     """
     old = VERBS[name]
     flags = old.flags()
     if name == "tarproc" and any(word.startswith(("-c", "--command", "-S")) for word in arguments):
         flags["-s"] = "--separator", True  # in 2019; a script in 2020
-    words = [old.verb, *_renamed(flags, list(arguments))]
+    words = [old.verb, *_rename(flags, list(arguments))]
     for mend in _MENDS.get(old.verb, ()):
         words = mend(words)
     return words
 
 
-def _renamed(flags: Mapping[str, tuple[str | None, bool]], rest: list[str]) -> Iterator[str]:
+def _rename(flags: Mapping[str, tuple[str | None, bool]], rest: list[str]) -> Iterator[str]:
     """The words of a command line, old flags by the names of today."""
     while rest:
         word = rest.pop(0)
@@ -100,7 +100,7 @@ def _renamed(flags: Mapping[str, tuple[str | None, bool]], rest: list[str]) -> I
             yield from now.split("=", 1) if now else ()
         else:
             value = value if equals else rest.pop(0) if rest else ""
-            yield from _meant(now, value) if now else ()
+            yield from _option(now, value) if now else ()
 
 
 def _value_of(words: list[str], short: str, long: str) -> tuple[int, str, str] | None:
@@ -142,7 +142,7 @@ def _name_shards(words: list[str]) -> list[str]:
     return words
 
 
-def _counted(words: list[str]) -> list[str]:
+def _take_count(words: list[str]) -> list[str]:
     """`a.tar#9` and `a.tar#0,9` were the first ten records of a shard."""
     found = [(at, match) for at, word in enumerate(words) if (match := _FRAGMENT.fullmatch(word)) and not word.startswith("-")]
     if len(found) != 1:
@@ -153,16 +153,16 @@ def _counted(words: list[str]) -> list[str]:
 
 # What else a verb has to be told for it to do what the old tool did.
 _MENDS: Mapping[str, Sequence[Callable[[list[str]], list[str]]]] = {
-    "cat": (_with_buffer, _counted),
-    "pcat": (_counted,),
-    "proc": (_every_file, _counted),
-    "show": (_from_stdin, _counted),
+    "cat": (_with_buffer, _take_count),
+    "pcat": (_take_count,),
+    "proc": (_every_file, _take_count),
+    "show": (_from_stdin, _take_count),
     "split": (_name_shards,),
-    "tsv": (_counted,),
+    "tsv": (_take_count,),
 }
 
 
-def _meant(flag: str, value: str) -> list[str]:
+def _option(flag: str, value: str) -> list[str]:
     match flag:
         case "--as":
             return {"shuffle": ["--shuffle"], "None": []}.get(value, [flag, value])
@@ -193,8 +193,8 @@ def _no_input(words: list[str]) -> bool:
 
 def _script(name: str) -> Callable[[], int]:
     def script() -> int:
-        with piped.allowed():
-            return main(translated(name, sys.argv[1:]))
+        with piped.allow():
+            return main(translate(name, sys.argv[1:]))
 
     return script
 

@@ -77,10 +77,10 @@ class Writer(Whole):
 
     def write(self, key: str, fields: Mapping[str, Any]) -> None:
         """Add a record. Bytes are written as they are, other values as their extension says; nothing of it is needed afterwards."""
-        if not self.passed(key, fields):
+        if not self.passes_over(key, fields):
             self.add(key, self.encoder.members(key, fields))
 
-    def passed(self, key: str, fields: Mapping[str, Any]) -> bool:
+    def passes_over(self, key: str, fields: Mapping[str, Any]) -> bool:
         """Whether a shard that `resume` keeps holds the record already. `UsageError` for one read from a shard that is written."""
         if (origin := _origin(fields)) is not None and origin != self._origin:
             self._origin = origin
@@ -192,10 +192,10 @@ def _rows(records: Iterable[Any], key: str | None, fields: Mapping[str, str] | N
         if isinstance(name, float | np.floating):
             raise UsageError(f"record {number} has the number {name} as its key.", hint="A key is text or a whole number.")
         name = to_text(name) if isinstance(name, bytes) else str(name)
-        yield name, _chosen(there, fields, column if column == key else "", name)
+        yield name, _choose(there, fields, column if column == key else "", name)
 
 
-def _chosen(there: Mapping[str, Any], fields: Mapping[str, str] | None, column: str, key: str) -> Mapping[str, Any]:
+def _choose(there: Mapping[str, Any], fields: Mapping[str, str] | None, column: str, key: str) -> Mapping[str, Any]:
     if fields is None:
         if type(there) is Record:
             return there
@@ -256,7 +256,7 @@ def _missing(value: Any) -> bool:
     return type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
 
 
-def _encoded(rows: Iterator[Keyed], encoder: RecordEncoder, workers: int) -> Generator[tuple[str, list[Buffer]], None, None]:
+def _encode(rows: Iterator[Keyed], encoder: RecordEncoder, workers: int) -> Generator[tuple[str, list[Buffer]], None, None]:
     """Key and members of records, in order, made by so many threads."""
 
     def members(some: list[Keyed]) -> list[tuple[str, list[Buffer]]]:
@@ -364,12 +364,12 @@ def write(
 
         def todo() -> Iterator[Keyed]:
             for name, there in _rows(records, key, fields):
-                if made.passed(name, there):
+                if made.passes_over(name, there):
                     bar.add()
                 else:
                     yield name, there
 
-        with closing(_encoded(todo(), made.encoder, workers or 0)) as encoded:
+        with closing(_encode(todo(), made.encoder, workers or 0)) as encoded:
             for name, members in encoded:
                 made.add(name, members)
                 bar.add()

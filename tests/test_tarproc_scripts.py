@@ -56,17 +56,17 @@ def test_a_line_is_translated():
     ]:
         name, *arguments = old.split()
 
-        assert new.split() == tarproc_scripts.translated(name, arguments)
+        assert new.split() == tarproc_scripts.translate(name, arguments)
 
 
 @pytest.mark.parametrize(("given", "command"), [("echo", "echo\n"), ("echo {}", "echo {}")])
 def test_a_command_gets_no_argument_it_did_not_ask_for(given: str, command: str):
-    assert ["split", "--output", "temp", "--command", command, "a.tar"] == tarproc_scripts.translated("tarsplit", ["-C", given, "a.tar"])
+    assert ["split", "--output", "temp", "--command", command, "a.tar"] == tarproc_scripts.translate("tarsplit", ["-C", given, "a.tar"])
 
 
 @pytest.mark.parametrize("count", ["many", "1.5", "1e999"])
 def test_what_is_no_whole_number_is_left_for_the_verb_to_refuse(count: str):
-    assert ["--count", count] == tarproc_scripts.translated("tarsplit", ["-o", "x", "-n", count])[-2:]
+    assert ["--count", count] == tarproc_scripts.translate("tarsplit", ["-o", "x", "-n", count])[-2:]
 
 
 def test_a_script_runs_its_verb_and_may_write_into_a_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

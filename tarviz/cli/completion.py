@@ -33,14 +33,14 @@ def shards(text: str) -> list[str]:
     names = sorted(entry.name for entry in entries if entry.name.startswith(start) and (start or not entry.name.startswith(".")))
     folders = {entry.name for entry in entries if entry.is_dir()}
     tars = [name for name in names if name not in folders and name.endswith(stores.SHARD_SUFFIXES)]
-    found = [*folded(tars), *(f"{name}/" for name in names if name in folders), *tars]
+    found = [*fold_names(tars), *(f"{name}/" for name in names if name in folders), *tars]
     return [before + name for name in found[:MOST]]
 
 
-def folded(names: Iterable[str]) -> list[str]:
+def fold_names(names: Iterable[str]) -> list[str]:
     """Names that only differ in one number, without a gap, as templates.
 
-    >>> folded(["train-0000.tar", "train-0001.tar", "train-0002.tar", "x.tar"])
+    >>> fold_names(["train-0000.tar", "train-0001.tar", "train-0002.tar", "x.tar"])
     ['train-{0000..0002}.tar']
     """
     runs: dict[tuple[str, int, str], list[int]] = {}

@@ -94,7 +94,7 @@ def progress(total: float | None = None, unit: str = "records", *, label: str = 
 
 
 @contextlib.contextmanager
-def hushed() -> Iterator[None]:
+def hush() -> Iterator[None]:
     """No progress is drawn inside: a verb within a verb, which shows its own."""
     token = quiet.set(True)
     try:

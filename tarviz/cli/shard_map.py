@@ -53,7 +53,7 @@ engine_options = verb_base.together(
 )
 
 
-def _mapped(job: ShardJob, urls: list[URL], names: Names, engine: str, address: str | None, jobs: int | None) -> Mapped:
+def _map_shards(job: ShardJob, urls: list[URL], names: Names, engine: str, address: str | None, jobs: int | None) -> Mapped:
     """What the job makes of each shard.
 
     A shard that is damaged or cannot be had does not stop the others: its error is raised when they are done. On a cluster, and with
@@ -70,7 +70,7 @@ def _mapped(job: ShardJob, urls: list[URL], names: Names, engine: str, address: 
     with (
         verb_base.silent_warnings(),
         verb_base.progress(len(tasks), "shards") as bar,
-        shard_table.shown(len(tasks), job.verb.__name__, lambda made: (made.records, made.bytes), engine) as table,
+        shard_table.show_tasks(len(tasks), job.verb.__name__, lambda made: (made.records, made.bytes), engine) as table,
         engines.start(engine, job, engines.EnginePlan(count, heard=table.heard, address=address)) as workers,
         closing(workers.run(tasks, errors.keep)) as results,
     ):
@@ -79,7 +79,7 @@ def _mapped(job: ShardJob, urls: list[URL], names: Names, engine: str, address: 
             if result is None:
                 continue
             if away:
-                proof.seen(task.output)
+                proof.check_seen(task.output)
             mapped.add(task, result)
     errors.settle([task.url for task in tasks])
     return mapped
@@ -92,7 +92,7 @@ def shard_to_shard(gathered: Callable[[Mapped, str], Any] = lambda mapped, _: ma
     option `mixing`, if any, is for one output alone.
     """
 
-    def decorated(verb: F) -> F:
+    def decorate(verb: F) -> F:
         own = inspect.signature(verb)
 
         @functools.wraps(verb)
@@ -114,14 +114,14 @@ def shard_to_shard(gathered: Callable[[Mapped, str], Any] = lambda mapped, _: ma
                 raise UsageError("shard to shard mixes nothing.", hint=f"Leave out {mixing}, or the counter of the output.")
             shards = opened(urls, keywords.pop("files"))
             job = ShardJob(tool, keywords, _recipe(tool, keywords) if resume or engines.travels(engine) else None, resume)
-            return gathered(_mapped(job, shards, Names(fspath(output)), engine, address, jobs), fspath(output))
+            return gathered(_map_shards(job, shards, Names(fspath(output)), engine, address, jobs), fspath(output))
 
         parts, spread = [*own.parameters.values()], inspect.signature(tool, follow_wrapped=False).parameters
         parts[-1:-1] = [spread[name] for name in MappedKeywords.__annotations__ if name in spread]  # before what reading takes
         tool.__signature__ = own.replace(parameters=parts)  # type: ignore[attr-defined]  # what inspect looks for
         return tool  # type: ignore[return-value]
 
-    return decorated
+    return decorate
 
 
 @dataclass
@@ -162,16 +162,16 @@ class ShardJob:
     def __call__(self, shard: MappedShard, file: IO[bytes] | None, tick: engines.Tick) -> Made | Tar:
         """What the tool made; a `Tar` where the output was there already."""
         if self.recipe is None:
-            with verb_base.hushed():
+            with verb_base.hush():
                 return self.verb(shard.url, shard.output, **self.keywords)
         source = {"number": shard.number, **source_entry(stores.of(shard.url).stat(shard.url))}
         facts = {**self.recipe, "sources": [source]}
-        if self.resume and self.recipe["options"] is not None and (kept := proof.kept(shard.output, facts)) is not None:
+        if self.resume and self.recipe["options"] is not None and (kept := proof.find_kept(shard.output, facts)) is not None:
             return Tar(shard.output, kept.records, kept.bytes)
         beside = manifest_url(shard.output)
         with suppress(NotFoundError):  # it would be untrue between the new output and its own
             stores.of(beside).delete(beside)
-        with verb_base.hushed():
+        with verb_base.hush():
             made = self.verb(shard.url, shard.output, **self.keywords)
         proof.write(shard.output, made.records, facts)
         return made

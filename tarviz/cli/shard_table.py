@@ -127,7 +127,7 @@ class ShardTable:
 
 
 @contextmanager
-def shown(total: int, label: str, amount: Amount, engine: str) -> Iterator[ShardTable]:
+def show_tasks(total: int, label: str, amount: Amount, engine: str) -> Iterator[ShardTable]:
     """What counts the tasks that an engine tells of, shown below the cell where this is a notebook and the work is done elsewhere."""
     table = ShardTable(total, label, amount)
     if not (engines.travels(engine) and verb_base.in_notebook()):

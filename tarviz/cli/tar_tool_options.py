@@ -140,10 +140,6 @@ class Made(verb_base.Result):
         return sum(tar.bytes for tar in self.outputs)
 
     @property
-    def exit_code(self) -> int:
-        return 1 if self.report.warnings or self.report.skipped else 0
-
-    @property
     def to_stdout(self) -> bool:
         """Whether standard output carries the tar."""
         return any(tar.url in ("-", "/dev/stdout") or is_command(tar.url) for tar in self.outputs)

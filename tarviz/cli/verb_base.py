@@ -18,7 +18,7 @@ import click
 
 from tarviz import stores
 from tarviz.cli.progress import Progress as Progress
-from tarviz.cli.progress import hushed as hushed
+from tarviz.cli.progress import hush as hush
 from tarviz.cli.progress import progress as progress
 from tarviz.cli.progress import quiet
 from tarviz.cli.progress import silent_warnings as silent_warnings
@@ -39,8 +39,11 @@ class Result:
 
     @property
     def exit_code(self) -> int:
-        """0, 1 or 2, as above."""
-        return 0
+        """0, 1 or 2, as above: by the result's `faults` and `warnings`, and by what its `report` warns of and left out."""
+        report = getattr(self, "report", self)
+        if getattr(self, "faults", ()):
+            return 2
+        return 1 if getattr(report, "warnings", ()) or getattr(report, "skipped", ()) else 0
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready content of the result: the public fields of a dataclass, values without a JSON form as text."""
@@ -167,14 +170,14 @@ class Verb(click.Command):
         if self.examples:
             with formatter.section("Example" if len(self.examples) == 1 else "Examples"):
                 for line in self.examples:
-                    formatter.write(f"{'':{formatter.current_indent}}{folded(line, formatter.width - formatter.current_indent)}\n")
+                    formatter.write(f"{'':{formatter.current_indent}}{fold_line(line, formatter.width - formatter.current_indent)}\n")
         super().format_epilog(ctx, formatter)
 
 
-def folded(line: str, width: int) -> str:
+def fold_line(line: str, width: int) -> str:
     """A command line over as many lines as it needs, for a shell to read as one: words, and what stands in quotes, stay whole.
 
-    >>> print(folded("tarviz sql 'SELECT count(*) FROM records' data/", 42))
+    >>> print(fold_line("tarviz sql 'SELECT count(*) FROM records' data/", 42))
     tarviz sql \\
           'SELECT count(*) FROM records' data/
     """
@@ -238,7 +241,7 @@ SIZE = Size()
 
 def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
     if value:
-        ctx.with_resource(hushed())
+        ctx.with_resource(hush())
     return value
 
 

@@ -96,12 +96,15 @@ def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] =
         raise UsageError(f"{unknown.pop()!r} is not a kind.", hint=f"There are: {', '.join(KINDS)}.")
     if action not in ACTIONS:
         raise UsageError(f"{action!r} is not one of {', '.join(ACTIONS)}.")
-    urls = _named(shards)
+    urls = _shards(shards)
     if action == "prune" and urls:
         raise UsageError("a limit is of all that is kept.", hint="Name no shard, or clear what is kept of it.")
     before = [] if action == "list" else _holdings(urls, kinds)
     if action == "prune":
-        _prune(kinds)
+        if not set(DERIVED).isdisjoint(kinds):
+            trim(at_once=True)
+        if "shards" in kinds:
+            _remove(oldest(_files("shards"), options().shard_cache))
     elif action == "clear":
         for kind in kinds:
             for begin in map(stem, urls) if urls else ("",):
@@ -114,7 +117,7 @@ def cache(shards: URLs = (), *, action: Action = "list", kinds: Sequence[Kind] =
     return CacheContents(_holdings(urls, [*kinds, "tags"]), gone)
 
 
-def _named(shards: URLs) -> list[str]:
+def _shards(shards: URLs) -> list[str]:
     """The shards that are meant; a name that stands for nothing any more is taken as it is, one that is no name of a shard refused."""
     found: list[str] = []
     for url in [shards] if isinstance(shards, str | PathLike) else shards:
@@ -142,13 +145,6 @@ def _holdings(urls: list[str], kinds: Sequence[str]) -> list[Holding]:
     if not urls:
         return [Holding.of(kind, _folder(kind), _files(kind)) for kind in kinds]
     return [Holding.of(kind, _folder(kind), _files(kind, stem(url)), redact(url)) for url in urls for kind in kinds]
-
-
-def _prune(kinds: Sequence[str]) -> None:
-    if not set(DERIVED).isdisjoint(kinds):
-        trim(at_once=True)
-    if "shards" in kinds:
-        _remove(oldest(_files("shards"), options().shard_cache))
 
 
 def _remove(rows: Iterable[KeptFile]) -> None:

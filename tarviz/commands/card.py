@@ -55,10 +55,6 @@ class Card(verb_base.Result):
     def __str__(self) -> str:
         return "\n".join(redact(safe(name)) for name in self.outputs) if self.outputs else self.text
 
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.warnings else 0
-
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/markdown": self.text}
 
@@ -96,7 +92,7 @@ def card(
     named = {url: os.path.relpath(stores.local_path(url), folder or ".") if stores.is_local(url) else redact(url) for url in targets}
     name = name or os.path.basename(os.path.dirname(os.path.abspath(targets[0]))) or "data"
     about = f"{plural(listing.records, 'record')} in {plural(len(targets), 'tar shard')}, with the fields {', '.join(listing.fields)}."
-    made = Card("", croissant.metadata(name, about, _summed(named), list(listing.fields)), listing.records)
+    made = Card("", croissant.metadata(name, about, _sum_shards(named), list(listing.fields)), listing.records)
     made.warnings = [Fault.of(each, shard.url) for shard in listing.shards for each in shard.warnings]
     with verb_base.silent_warnings():
         shown = show(targets, count=_SHEET if beside else 0, **reading)
@@ -110,7 +106,7 @@ def card(
     return made
 
 
-def _summed(named: Mapping[URL, str]) -> list[croissant.ShardFile]:
+def _sum_shards(named: Mapping[URL, str]) -> list[croissant.ShardFile]:
     files = []
     with verb_base.progress(len(named), "shards", label="summing") as bar:
         for url, name in named.items():

@@ -12,7 +12,6 @@ from os import PathLike, fspath
 from typing import Any, get_args
 
 import click
-import numpy as np
 
 from tarviz import stores
 from tarviz.cli import verb_base
@@ -28,8 +27,9 @@ from tarviz.outputs.limits import Limits
 from tarviz.outputs.output import size_of
 from tarviz.outputs.tar_output import Piece, Range, TarOutput
 from tarviz.read.spans import HeldTar
+from tarviz.stores import Whole
 from tarviz.tools import coco_plan, field_selection
-from tarviz.tools.create_plan import Planned, paths_in, planned
+from tarviz.tools.create_plan import Planned, paths_in, read_plan
 from tarviz.tools.field_selection import columns
 from tarviz.tools.folder_layout import FileGroup, Layout, files_of
 from tarviz.tools.whole_file import contents
@@ -105,9 +105,9 @@ def create(
     if _CUT.search(fspath(output)) and (coco is not None or not folder):
         raise UsageError("neither a plan nor COCO has splits: {split} is for folders.")
     if coco is not None:
-        plan, made = coco_plan.planned(fspath(coco), stores.local_path(URL(place)), check=on_error == "raise")
+        plan, made = coco_plan.read_plan(fspath(coco), stores.local_path(URL(place)), check=on_error == "raise")
         result.names, renamed = made.notes, made.renamed
-        records = _checked(plan, fspath(coco), series)
+        records = _refuse_sources(plan, fspath(coco), series)
     elif folder:
         root = stores.local_path(place)
         groups, result.labels, made = files_of(root, layout, result.report)
@@ -115,9 +115,9 @@ def create(
         records = _from_folder(root, groups, result.labels, split_apart=bool(_CUT.search(fspath(output))))
         series.refuse([os.path.join(root, path) for group in groups for _, path in group.files], {group.split for group in groups})
     else:
-        plan = _planned(place, delimiter, key, fspath(base or ""), fields or {}, on_error == "raise", result)
+        plan = _read_plan(place, delimiter, key, fspath(base or ""), fields or {}, on_error == "raise", result)
         numbered = bool(result.labels)
-        records = _checked(plan, place, series)
+        records = _refuse_sources(plan, place, series)
     _run(records, series, result, on_error)
     if labels is not None:
         _write_labels(labels, result)
@@ -127,17 +127,17 @@ def create(
     return result
 
 
-def _checked(plan: list[Planned], place: str, series: _Series) -> Iterator[Planned]:
+def _refuse_sources(plan: list[Planned], place: str, series: _Series) -> Iterator[Planned]:
     """The records of a plan; `UsageError` where an output is one of the files that it names."""
     series.refuse([place, *(content for record in plan for _, content in record.fields if isinstance(content, str))], {""})
     return iter(plan)
 
 
-def _planned(
+def _read_plan(
     place: str, delimiter: str | None, key: str, base: str, fields: Mapping[str, str], check: bool, result: Created
 ) -> list[Planned]:
     """The records of a plan; what is to be said of it goes into the result."""
-    plan, result.labels = planned(place, delimiter, key, base, fields, check=check)
+    plan, result.labels = read_plan(place, delimiter, key, base, fields, check=check)
     if not plan:
         result.report.add(Fault("W_EMPTY", "the plan has no row below its first line, which names the fields.", place))
     result.names += [f"labels are text: cls is the number of each, from 0, {safe(label)}" for label in result.labels[:1]]
@@ -150,23 +150,19 @@ def _run(records: Iterator[Planned], series: _Series, result: Created, on_error:
     """Write records into the outputs, and what is left out into the report."""
     seen: set[bytes] = set()
     fields = Counter[str]()
-    with verb_base.progress(None, "records") as bar:
-        try:
-            for record in records:
-                try:
-                    _check(record, seen)
-                    series.put(record)
-                    fields.update({to_text(ext).lower() for ext, _ in record.fields})
-                except TarvizError as error:
-                    if on_error == "raise" or not isinstance(error, DataError | FileNotFoundError | UsageError):
-                        raise
-                    fault = Fault(error.code, f"{record.place}: {error.message}", error.shard, to_text(record.key))
-                    result.report.add(fault, skipped=True)
-                bar.add()
-            result.outputs += series.close()
-        except BaseException:
-            series.abort()
-            raise
+    with verb_base.progress(None, "records") as bar, series:
+        for record in records:
+            try:
+                _check(record, seen)
+                series.put(record)
+                fields.update({to_text(ext).lower() for ext, _ in record.fields})
+            except TarvizError as error:
+                if on_error == "raise" or not isinstance(error, DataError | FileNotFoundError | UsageError):
+                    raise
+                fault = Fault(error.code, f"{record.place}: {error.message}", error.shard, to_text(record.key))
+                result.report.add(fault, skipped=True)
+            bar.add()
+    result.outputs += series.done
     result.report.records = result.records
     if some := [f"{safe(ext)} {count:,}" for ext, count in fields.most_common() if count < result.records]:
         result.names.append(f"not in all {result.records:,} records: {', '.join(some[:_SHOWN])}{', …' if len(some) > _SHOWN else ''}")
@@ -194,7 +190,7 @@ def _write(place: str | PathLike[str], lines: list[str]) -> None:
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:
-    field_selection.checked(record.key, record.key)
+    field_selection.check_new_key(record.key, record.key)
     if not record.fields:
         raise UsageError(f"{record.place}: the record {to_text(record.key)!r} has no field.")
     digest = hashlib.blake2b(to_bytes(record.split) + b"\0" + record.key, digest_size=8).digest()
@@ -215,7 +211,7 @@ def _from_folder(root: str, groups: list[FileGroup], labels: list[str], *, split
         yield Planned(os.fsencode(key), fields, group.files[0][1], group.split if split_apart else "")
 
 
-class _Series:
+class _Series(Whole):
     """Outputs of each split, one after the other where a limit says so."""
 
     def __init__(self, output: str, limits: Limits) -> None:
@@ -244,11 +240,9 @@ class _Series:
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
         outlet = self._open.get(record.split)
-        if outlet is not None and self.limited:
-            size = sum(map(size_of, pieces))
-            if not self.limits.fit(np.array([size]), 0, outlet.records, outlet.bytes):
-                self._close(record.split)
-                outlet = None
+        if outlet is not None and not self.limits.allow(outlet.records + 1, outlet.bytes + sum(map(size_of, pieces))):
+            self._close(record.split)
+            outlet = None
         if outlet is None:
             number = self._number.get(record.split, 0)
             self._number[record.split] = number + 1
@@ -258,20 +252,15 @@ class _Series:
 
     def _close(self, split: str) -> None:
         outlet = self._open.pop(split)
-        try:
-            outlet.commit()
-        except BaseException:
-            outlet.abort()
-            raise
+        outlet.commit()
         self.done.append(Tar(outlet.url, outlet.records, outlet.bytes))
 
-    def close(self) -> list[Tar]:
+    def commit(self) -> None:
         """Finish what is open; there is one output at least."""
         if not self.done and not self._open and not _CUT.search(self.output):
             self._open[""] = self._outlet("", 0)
         for split in list(self._open):
             self._close(split)
-        return self.done
 
     def abort(self) -> None:
         for outlet in self._open.values():

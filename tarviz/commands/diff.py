@@ -69,15 +69,15 @@ def diff(a: URLs, b: URLs, **reading: Unpack[ReadKeywords]) -> Difference:
     with verb_base.silent_warnings():
         before, now = _digests(a, options, report), _digests(b, options, report)
     changed = {
-        _named(*key): sorted(ext for ext in old.keys() | new.keys() if old.get(ext) != new.get(ext))
+        _title(*key): sorted(ext for ext in old.keys() | new.keys() if old.get(ext) != new.get(ext))
         for key, old in before.items()
         if (new := now.get(key)) is not None and new != old
     }
-    added, gone = [_named(*key) for key in now if key not in before], [_named(*key) for key in before if key not in now]
+    added, gone = [_title(*key) for key in now if key not in before], [_title(*key) for key in before if key not in now]
     return Difference(added, gone, changed, len(before) - len(gone) - len(changed), report)
 
 
-def _named(key: str, time: int) -> str:
+def _title(key: str, time: int) -> str:
     return key if time == 1 else f"{key} ({time})"
 
 

@@ -89,7 +89,7 @@ def first(
     targets = opened(urls, files)
     if output is not None:
         Inputs(targets).refuse(fspath(output))
-    options = _asked(targets, options)
+    options = _stream_condition(targets, options)
     found = FirstRecord(output="-" if output is None else fspath(output))
     with verb_base.silent_warnings(), verb_base.progress(None, "records") as bar, closing(records(targets, options=options)) as run:
         found.report = run.report
@@ -109,7 +109,7 @@ def first(
     return found
 
 
-def _asked(urls: list[URL], options: ReadOptions) -> ReadOptions:
+def _stream_condition(urls: list[URL], options: ReadOptions) -> ReadOptions:
     """The options with a condition that is asked of records while they come, so that no more is read than must be; the table is asked
     where the condition needs all of them."""
     if not options.where or options.keys or options.group == "shard":

@@ -106,7 +106,7 @@ def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address
     missing = [stat for stat in stats if cached_index(stat, options) is None]
     with (
         verb_base.progress(len(missing), "shards") as bar,
-        shard_table.shown(len(missing), "index", lambda made: (len(made), None), engine) as table,
+        shard_table.show_tasks(len(missing), "index", lambda made: (len(made), None), engine) as table,
     ):
         job = partial(_index_one, replace(options, where="", keys=""))
         results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=table.heard)

@@ -26,7 +26,7 @@ from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, shards, with_changes
 from tarviz.stores import URLs
-from tarviz.tools.field_selection import Form, columns, kept, key_template
+from tarviz.tools.field_selection import Form, columns, keep_members, key_template
 from tarviz.tools.partners import Found, OtherShards, PartnerRows, is_table
 from tarviz.tools.record_faults import settle
 
@@ -153,7 +153,7 @@ class _Pairs:
             settle(error, batch, record, result.report, skip=self.options.on_error == "skip")
             return []
         old = [row for row in batch.rows(record) if batch.ext(row) not in new]
-        made = kept(batch, old) if old else []
+        made = keep_members(batch, old) if old else []
         for ext, value in new.items():
             made += tar_member(batch.block.keys[record] + b"." + to_bytes(ext), value)
         return made
@@ -166,7 +166,7 @@ class _Pairs:
         for ext, value in found[0]().items() if found else ():
             old = bytes(batch.payload(rows[ext])) if ext in rows else None
             if isinstance(value, dict):
-                value = self._merged(ext, b"{}" if old is None else old, value)
+                value = self._merge(ext, b"{}" if old is None else old, value)
             elif old is not None and old != value:
                 self._refuse(ext)
                 value = old if self.options.duplicates == "first" else value
@@ -174,7 +174,7 @@ class _Pairs:
                 new[ext] = value
         return new
 
-    def _merged(self, ext: str, old: bytes, columns: dict[str, Any]) -> bytes:
+    def _merge(self, ext: str, old: bytes, columns: dict[str, Any]) -> bytes:
         """JSON with columns in it; as it was where it has them all."""
         try:
             there = _json.loads(old)

@@ -145,15 +145,15 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
     listed = []
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         bar.add(0, label=redact(targets[0]))
-        for found in several(targets, lambda url, look: _listed(url, cache, options, look), jobs):
+        for found in several(targets, lambda url, look: _list_shard(url, cache, options, look), jobs):
             listed.append(found)
             bar.add(label=redact(found.url))
     return Listing(listed)
 
 
-def _listed(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
+def _list_shard(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
     if tfrecords.has_tfrecord_name(url):
-        return _listed_examples(url, options, look)
+        return _list_examples(url, options, look)
     try:
         index = Index([url], options, cache=cache, look=look).shards[0]
     except DataError as error:
@@ -163,7 +163,7 @@ def _listed(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[
     return ShardListing(url, index.identity.get("size"), len(index), fields, tuple(index.warnings), index.error)
 
 
-def _listed_examples(url: URL, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
+def _list_examples(url: URL, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
     """A TFRecord file, read to its end: the fields are those that `convert` would make of its features."""
     report = stream.ReadReport()
     size = stores.of(url).stat(url).size
@@ -197,10 +197,6 @@ class Entries(verb_base.Result):
                         yield url, member
             except DataError as error:
                 self.faults.append(error.at(shard=url).fault)
-
-    @property
-    def exit_code(self) -> int:
-        return 2 if self.faults else 1 if self.report.warnings else 0
 
     def lines(self, json: bool = False) -> Iterator[str]:
         for url, member in self:

@@ -191,7 +191,7 @@ def _one_outline(outlines: list[list[float]]) -> list[float]:
     return [n for ring in rings for point in ring for n in point]
 
 
-def _edged(name: str) -> str:
+def _as_xml(name: str) -> str:
     """A name as XML, with the white space at its ends kept."""
     plain = re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\U0010ffff]", "\ufffd", name)
     return re.sub(r"^\s+|\s+$", lambda found: "".join(f"&#{ord(each)};" for each in found[0]), escape(plain))
@@ -199,12 +199,12 @@ def _edged(name: str) -> str:
 
 def _voc(name: str, rows: list[dict[str, Any]]) -> str:
     size = f"<size><width>{rows[0]['width']}</width><height>{rows[0]['height']}</height><depth>3</depth></size>"
-    found = [f"<annotation><filename>{_edged(name)}</filename>{size}"]
+    found = [f"<annotation><filename>{_as_xml(name)}</filename>{size}"]
     for row in rows:
         # A whole number has no point: many readers of VOC take nothing else.
         sides = zip(voc.CORNERS, (repr(row[side]).removesuffix(".0") for side in ("x0", "y0", "x1", "y1")), strict=True)
         box = "".join(f"<{tag}>{number}</{tag}>" for tag, number in sides)
-        found.append(f"<object><name>{_edged(row['label'] or '')}</name><bndbox>{box}</bndbox></object>")
+        found.append(f"<object><name>{_as_xml(row['label'] or '')}</name><bndbox>{box}</bndbox></object>")
     return "\n".join([*found, "</annotation>\n"])
 
 

@@ -70,7 +70,7 @@ def pcat(
         if order.of_shards:
             _copy(lanes[0], outlet, form, count, bar)
         else:
-            form.put_each(outlet, order.drawn(lanes), bar.add, stop=count)
+            form.put_each(outlet, order.draw(lanes), bar.add, stop=count)
     return Made([Tar(fspath(output), outlet.records, outlet.bytes)], report)
 
 
@@ -106,11 +106,11 @@ class _Order:
         """Whether records are written as they lie, so that batches are copied whole."""
         return self.weights is None and not self.shuffle
 
-    def drawn(self, lanes: list[Generator[Batch, None, None]]) -> Iterable[tuple[Batch, int]]:
+    def draw(self, lanes: list[Generator[Batch, None, None]]) -> Iterable[tuple[Batch, int]]:
         """The records of the lanes, one by one."""
         if self.weights is None:
             return shuffled(lanes[0], self.shuffle, self.seed)
-        mixed = _mixed(lanes, self.weights, self.seed)
+        mixed = _mix(lanes, self.weights, self.seed)
         return shuffled((batch.part(at, at + 1) for batch, at in mixed), self.shuffle, self.seed) if self.shuffle else mixed
 
 
@@ -124,7 +124,7 @@ def _copy(batches: Iterable[Batch], outlet: TarOutput, form: field_selection.For
             return
 
 
-def _mixed(lanes: list[Generator[Batch, None, None]], weights: Sequence[float], seed: int) -> Iterator[tuple[Batch, int]]:
+def _mix(lanes: list[Generator[Batch, None, None]], weights: Sequence[float], seed: int) -> Iterator[tuple[Batch, int]]:
     """Records of all lanes, each next one from a lane drawn by weight."""
     draw = random.Random(seed)
     runs = [_records(lane) for lane in lanes]

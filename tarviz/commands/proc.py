@@ -27,7 +27,7 @@ from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import field_selection
-from tarviz.tools.record_faults import placed, settle
+from tarviz.tools.record_faults import place_error, settle
 from tarviz.tools.record_files import Collecting
 from tarviz.tools.record_shell import Came, Left
 from tarviz.tools.record_work import ChainWork, Commands, FieldFiles, Work, script_line
@@ -203,7 +203,7 @@ class _Writer:
             settle(error, done.batch, record, self.report, skip=self.skip)
             return
         if came.failure is not None:
-            self.report.add(placed(came.failure, done.batch, record).fault)
+            self.report.add(place_error(came.failure, done.batch, record).fault)
         self.others.update(came.others)
         for key, made in written:
             if made:
@@ -216,12 +216,12 @@ class _Writer:
         first, stop = int(block.rows[record]), int(block.rows[record + 1])
         key = block.keys[record] + left.suffix
         if [value for _, value in left.fields] == list(range(stop - first)):  # nothing was touched
-            return key, field_selection.kept(batch, range(first, stop))
+            return key, field_selection.keep_members(batch, range(first, stop))
         rows = {batch.ext(row): row for row in range(first, stop)}
         made: list[Piece] = []
         for ext, value in left.fields:
             if isinstance(value, int):  # untouched, so it has its name
-                made += field_selection.kept(batch, [first + value])
+                made += field_selection.keep_members(batch, [first + value])
                 continue
             row = rows.get(ext, first)
             name = field_selection.extension(batch, record, row) if ext in rows else ext

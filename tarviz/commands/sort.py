@@ -30,7 +30,7 @@ from tarviz.stores import URLs
 from tarviz.tools import sort_table
 from tarviz.tools.field_selection import merged
 from tarviz.tools.record_faults import settle
-from tarviz.tools.spool import spooled
+from tarviz.tools.spool import spool_shard
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
 _LONGEST = 64 << 10  # bytes of a text that is sorted by
@@ -82,17 +82,15 @@ def sort(
         parts = {group[0]: group[1:] for group in groups}
         if parts:
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
-        _neighbours(table.keys[order], fspath(output), report)
+        keys = table.keys[order]
+        for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
+            report.add(merged(fspath(output), bytes(keys[at])))
+        del keys
         with TarOutput(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
             for sources, begin, end, count in table.runs(order, parts):
                 outlet.pick(sources, begin, end)
                 bar.add(count)
     return Made([Tar(fspath(output), len(order), outlet.bytes)], report)
-
-
-def _neighbours(keys: NDArray[Any], output: str, report: ReadReport) -> None:
-    for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
-        report.add(merged(output, bytes(keys[at])))
 
 
 def _read(
@@ -109,7 +107,7 @@ def _read(
     source = plain(url)
     try:
         if source is None:
-            source = spooled(url, spool, options, there)
+            source = spool_shard(url, spool, options, there)
             if plain(source.url) is None and os.path.getsize(spool):  # else it would be inflated once more, and its places be wrong
                 with open(spool, "rb") as file:
                     raise sniff.not_a_tar(file.read(512), url)

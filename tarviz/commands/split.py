@@ -82,7 +82,7 @@ def split(
     spread = engine != "local" or address is not None or jobs is not None or resume
     if parts is not None and (spread or maxshards is not None):
         raise UsageError("parts are written by one process, all of them.", hint="Leave out engine, jobs, resume and maxshards.")
-    return _OnEngine(plan, engine, address, jobs, resume).made() if spread else _here(plan, parts, by)
+    return _OnEngine(plan, engine, address, jobs, resume).write() if spread else _here(plan, parts, by)
 
 
 def _limits(count: int | None, size: int | float | str | None, shards: int | None) -> Limits:
@@ -153,7 +153,7 @@ def _here(plan: _Plan, parts: Parts | None, group: str) -> Made:
             for batch in batches:
                 keys: list[bytes] = batch.block.keys
                 more, runs = True, [(0, 0, len(batch))]
-                for part, first, end in runs if parts is None else parts.runs(keys if values is None else _told(keys, values)):
+                for part, first, end in runs if parts is None else parts.runs(keys if values is None else _next_groups(keys, values)):
                     more = outputs[part].put(batch.part(first, end))
                 bar.add(len(batch))
                 del batch
@@ -168,7 +168,7 @@ def _here(plan: _Plan, parts: Parts | None, group: str) -> Made:
     return Made([tar for shards in outputs for tar in shards.done], report)
 
 
-def _told(keys: list[bytes], values: Iterator[str | None]) -> list[bytes]:
+def _next_groups(keys: list[bytes], values: Iterator[str | None]) -> list[bytes]:
     """The next values, and keys in the place of those that are missing."""
     found = [key if value is None else to_bytes(value) for key, value in zip(keys, values, strict=False)]
     if len(found) < len(keys):
@@ -201,7 +201,7 @@ class _OnEngine:
     jobs: int | None
     resume: bool
 
-    def made(self) -> Made:
+    def write(self) -> Made:
         plan, [names] = self.plan, self.plan.names
         if own := [url for url in [*plan.urls, names.text] if engines.is_own(url) or is_command(url)]:
             raise engines.unreachable(own[0], "workers")
@@ -221,7 +221,7 @@ class _OnEngine:
                 for task, written in zip(tasks, results, strict=True):
                     if kept and away:
                         for name in task.names:
-                            proof.seen(name)
+                            proof.check_seen(name)
                     result.outputs += [Tar(name, *each) for name, each in zip(task.names, written.made, strict=True)]
                     result.report.merge(written.report)
         return result
@@ -253,7 +253,7 @@ class _OnEngine:
         count = engines.count(self.engine, self.jobs, len(tasks))
         with (
             verb_base.progress(shards, "shards", label=label) as bar,
-            shard_table.shown(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as table,
+            shard_table.show_tasks(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as table,
             engines.start(self.engine, job, engines.EnginePlan(count, heard=table.heard, address=self.address)) as workers,
             closing(workers.run(tasks)) as results,
         ):

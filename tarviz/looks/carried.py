@@ -114,41 +114,41 @@ class Carrier:
     def _stays(self, left: float) -> bool:
         return self._visible is None or (left > 0 and left >= self._visible - 1e-9)
 
-    def _moved(self, flat: Sequence[float]) -> list[Point]:
+    def _move_points(self, flat: Sequence[float]) -> list[Point]:
         pairs = np.asarray(flat, np.float64).reshape(-1, 2)
         return [(float(x), float(y)) for x, y in self._move.points(pairs)]
 
     def _box(self, row: Sequence[float], form: str, share: bool) -> tuple[list[float], float]:
         """A box in its own form after the move, and how much of its area is left in the frame."""
         x, y, w, h = shapes.xywh(row, form, *((self._frame.width, self._frame.height) if share else (1, 1)))
-        corners = self._moved((x, y, x + w, y, x + w, y + h, x, y + h))
+        corners = self._move_points((x, y, x + w, y, x + w, y + h, x, y + h))
         left = clipped(corners, self._width, self._height)
         whole = area(corners)
         part = area(left) / whole if whole > 0 else float(bool(left))
         x0, y0, x1, y1 = hull(left or corners, self._width, self._height)
-        return self._written((x0, y0, x1 - x0, y1 - y0), form, share), part
+        return self._write_box((x0, y0, x1 - x0, y1 - y0), form, share), part
 
-    def _written(self, box: tuple[float, ...], form: str, share: bool) -> list[float]:
+    def _write_box(self, box: tuple[float, ...], form: str, share: bool) -> list[float]:
         sizes = (self._width, self._height) * 2 if share else (1, 1, 1, 1)
         return [_neat(n / size, share) for n, size in zip(_in_form(box, form), sizes, strict=True)]
 
     def _outline(self, flat: Sequence[float]) -> tuple[list[float], float, float]:
         """An outline after the move, its area, and the area it had before it was cut; [] where nothing of it is left."""
         share = shapes.in_shares([flat])
-        corners = self._moved(self._frame.pixels(flat))
+        corners = self._move_points(self._frame.pixels(flat))
         left = clipped(corners, self._width, self._height)
         sizes = (self._width, self._height) if share else (1, 1)
         return [_neat(n / sizes[at], share) for point in left for at, n in enumerate(point)], area(left), area(corners)
 
     def _growth(self) -> float:
         """How much larger areas become: every move is affine."""
-        (ax, ay), (bx, by), (cx, cy) = self._moved((0, 0, 1, 0, 0, 1))
+        (ax, ay), (bx, by), (cx, cy) = self._move_points((0, 0, 1, 0, 0, 1))
         return abs((bx - ax) * (cy - ay) - (by - ay) * (cx - ax))
 
     def _point(self, pair: Sequence[float], share: bool = False) -> tuple[list[float], float]:
         """A point after the move, and 1 where it lies in the frame, else 0."""
         before = (self._frame.width, self._frame.height) if share else (1, 1)
-        ((x, y),) = self._moved([n * size for n, size in zip(pair, before, strict=True)])
+        ((x, y),) = self._move_points([n * size for n, size in zip(pair, before, strict=True)])
         after = (self._width, self._height) if share else (1, 1)
         inside = 0 <= x <= self._width and 0 <= y <= self._height
         return [_neat(x / after[0], share), _neat(y / after[1], share)], float(inside)
@@ -156,7 +156,7 @@ class Carrier:
     # ---- places where annotations are
 
     def _form_of(self, rows: Sequence[Any], guess: str) -> tuple[str, bool]:
-        form, share = self._frame.written(rows, guess)
+        form, share = self._frame.form_of(rows, guess)
         if form != guess != "coco" and not self._form and any(map(shapes.four, rows)):
             size = f"{self._frame.width} x {self._frame.height}"
             raise DataError(
@@ -206,7 +206,7 @@ class Carrier:
             seen = self._key_points(item)
             parts = parts or [seen]
         elif places := shapes.marked(item):
-            item["points"] = [list(place) for place in self._moved([n for place in places for n in place])]
+            item["points"] = [list(place) for place in self._move_points([n for place in places for n in place])]
             parts = parts or [float(any(0 <= x <= self._width and 0 <= y <= self._height for x, y in item["points"]))]
         return not parts or self._stays(parts[0])
 

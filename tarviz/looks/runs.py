@@ -64,7 +64,7 @@ def encode(mask: NDArray[Any], like: Mapping[str, Any]) -> dict[str, Any]:
     """
     runs = _runs(np.asarray(mask).astype(bool).T.ravel())
     text = like["counts"]
-    counts: Any = runs.tolist() if isinstance(text, list) else _written(runs) if isinstance(text, str) else _written(runs).encode()
+    counts: Any = runs.tolist() if isinstance(text, list) else _as_text(runs) if isinstance(text, str) else _as_text(runs).encode()
     return {**like, "size": [int(mask.shape[0]), int(mask.shape[1])], "counts": counts}
 
 
@@ -111,7 +111,7 @@ def _read(letters: bytes) -> NDArray[np.int64]:
     return numbers
 
 
-def _written(runs: NDArray[np.int64]) -> str:
+def _as_text(runs: NDArray[np.int64]) -> str:
     made = []
     for at, run in enumerate(runs.tolist()):
         number = run - int(runs[at - 2]) if at > 2 else run

@@ -112,7 +112,7 @@ class Items:
 
 def sites(value: Any, frame: Frame) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
     """The places in a JSON value where shapes are, each with its first `MOST` shapes; places that hold none are passed over."""
-    yield from _found(value, frame, _category_names(value), 0)
+    yield from _find(value, frame, _category_names(value), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,11 +133,11 @@ class Frame:
 
     def boxes(self, rows: Sequence[Sequence[float]], guess: str) -> list[tuple[float, ...] | None]:
         """Rows of four numbers as x, y, width, height in pixels; None for those that are none. The form is told by all rows together."""
-        form, share = self.written(rows, guess)
+        form, share = self.form_of(rows, guess)
         sx, sy = (self.width, self.height) if share else (1, 1)
         return [xywh(row, form, sx, sy) if four(row) else None for row in rows]
 
-    def written(self, rows: Sequence[Sequence[float]], guess: str) -> tuple[str, bool]:
+    def form_of(self, rows: Sequence[Sequence[float]], guess: str) -> tuple[str, bool]:
         """In which of `FORMATS` rows of numbers are written, and whether in shares of the picture; `guess` "coco" is sure of both."""
         if guess == "coco" and not self.form:
             return "xywh", False
@@ -203,7 +203,7 @@ def _category_names(value: Any) -> dict[Any, str]:
     return {}
 
 
-def _found(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
+def _find(value: Any, frame: Frame, names: Mapping[Any, str], depth: int) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
     if depth > 4:
         return
     if isinstance(value, list) and value:
@@ -230,7 +230,7 @@ def _below(inner: Any, word: str, frame: Frame, names: Mapping[Any, str], depth:
     """What a list or object behind `word` holds. VOC's `object` is one annotation where there is only one."""
     if word == "object" and isinstance(inner, Mapping):
         return list(_holding(Items([inner], True), frame, names))
-    return list(_found(inner, frame, names, depth + 1)) if isinstance(inner, list | Mapping) else []
+    return list(_find(inner, frame, names, depth + 1)) if isinstance(inner, list | Mapping) else []
 
 
 def _holding(site: BoxRows | Items, frame: Frame, names: Mapping[Any, str]) -> Iterator[tuple[BoxRows | Items, list[Shape]]]:
@@ -252,10 +252,10 @@ def _side_by_side(site: BoxRows, frame: Frame, names: Mapping[Any, str]) -> Iter
             continue
         name = called[at] if at < len(called) else rows[at][5] if len(rows[at]) > 5 else ""
         score = scores[at] if at < len(scores) else rows[at][4] if len(rows[at]) > 4 else None
-        yield Shape("box", _rounded(box, frame.digits), _called(name, names), _score(score), at, _numbered(name))
+        yield Shape("box", _round(box, frame.digits), _name(name, names), _score(score), at, _class_number(name))
 
 
-def _rounded(numbers: Iterable[float], digits: int) -> tuple[float, ...]:
+def _round(numbers: Iterable[float], digits: int) -> tuple[float, ...]:
     return tuple(round(float(n), digits) for n in numbers)
 
 
@@ -264,13 +264,13 @@ def _as_long(value: Any, count: int) -> bool:
     return isinstance(value, list) and len(value) == count and any(isinstance(one, (str, int, float)) for one in value)
 
 
-def _called(name: Any, names: Mapping[Any, str]) -> str:
+def _name(name: Any, names: Mapping[Any, str]) -> str:
     if isinstance(name, float) and name.is_integer():
         name = int(name)
     return names.get(name, str(name)) if isinstance(name, (str, int)) else ""
 
 
-def _numbered(name: Any) -> int | None:
+def _class_number(name: Any) -> int | None:
     whole = (isinstance(name, int) and not isinstance(name, bool)) or (isinstance(name, float) and name.is_integer())
     return int(name) if whole else None
 
@@ -283,20 +283,20 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
     rows, guess = rows_of(items)
     boxes = frame.boxes(rows, guess)
     for at, (item, box) in enumerate(zip(items, boxes, strict=True)):
-        name = next((_called(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
+        name = next((_name(item[key], names) for key in _NAMES if isinstance(item.get(key), (str, int))), "")
         if name.isdecimal() and isinstance(item.get("category_id"), int):
             name = names.get(item["category_id"], name)
-        number = next((whole for key in _NAMES if (whole := _numbered(item.get(key))) is not None), None)
+        number = next((whole for key in _NAMES if (whole := _class_number(item.get(key))) is not None), None)
         score = next((found for key in _SCORES if (found := _score(item.get(key))) is not None), None)
         about = name, score, at, number, item.get("iscrowd") in (1, True)
         if box is not None:
-            yield Shape("box", _rounded(box, frame.digits), *about)
+            yield Shape("box", _round(box, frame.digits), *about)
         elif (corners := rectangle(item)) is not None:
-            yield Shape("box", _rounded(corners, frame.digits), *about)
+            yield Shape("box", _round(corners, frame.digits), *about)
         most = None if frame.is_all else _MOST_OUTLINES
         for outline in [*outlines(item.get(outline_word(item)), most), *outlines(circle(item))]:
             pixels = outline if guess == "coco" else frame.pixels(outline)
-            yield Shape("polygon", _rounded(pixels if frame.is_all else _thinned(pixels), frame.digits), *about)
+            yield Shape("polygon", _round(pixels if frame.is_all else _thin(pixels), frame.digits), *about)
         if mask := _runs(item.get(outline_word(item))):
             yield Shape("mask", mask, *about)
         if marks := _marks(item):
@@ -403,7 +403,7 @@ def outlines(value: Any, most: int | None = _MOST_OUTLINES) -> Iterator[list[flo
             yield flat
 
 
-def _thinned(flat: list[float]) -> list[float]:
+def _thin(flat: list[float]) -> list[float]:
     every = max(1, len(flat) // 2 // (_MOST_POINTS // 2))
     return [n for at in range(0, len(flat), 2 * every) for n in flat[at : at + 2]]
 
@@ -417,7 +417,7 @@ def _boxes(found: Sequence[written.Box], frame: Frame, size: tuple[float, float]
     across, down = size or (frame.width, frame.height)
     scale = frame.width / across, frame.height / down
     rows = enumerate(found[: frame.most])
-    return [Shape("box", _rounded(xywh(box, "xyxy", *scale), frame.digits), name, score, at) for at, (name, box, score) in rows]
+    return [Shape("box", _round(xywh(box, "xyxy", *scale), frame.digits), name, score, at) for at, (name, box, score) in rows]
 
 
 def _yolo(text: str, frame: Frame) -> list[Shape]:
@@ -427,11 +427,11 @@ def _yolo(text: str, frame: Frame) -> list[Shape]:
         numbers = line.numbers
         if line.kind in ("box", "pose"):
             score = numbers[4] if len(numbers) == 5 else None
-            found.append(Shape("box", _rounded(xywh(numbers, "cxcywh", *size), digits), line.name, score, at, int(line.name)))
+            found.append(Shape("box", _round(xywh(numbers, "cxcywh", *size), digits), line.name, score, at, int(line.name)))
         if line.kind == "outline":
             outline = (n * size[place % 2] for place, n in enumerate(numbers))
-            found.append(Shape("polygon", _rounded(outline, digits), line.name, item=at, number=int(line.name)))
+            found.append(Shape("polygon", _round(outline, digits), line.name, item=at, number=int(line.name)))
         elif line.kind == "pose":
             marks = (n if place % 3 == 2 else n * size[place % 3] for place, n in enumerate(numbers[4:]))
-            found.append(Shape("points", _rounded(marks, digits), line.name, item=at))
+            found.append(Shape("points", _round(marks, digits), line.name, item=at))
     return found

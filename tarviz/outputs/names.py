@@ -82,7 +82,7 @@ class Names:
     def at(self, number: int) -> URL:
         """The name of output `number`, counted from 0."""
         if self.counts:
-            return URL(_COUNTER.sub(lambda match: _numbered(match, number), self.text))
+            return URL(_COUNTER.sub(lambda match: _number(match, number), self.text))
         if number == 0 or is_command(self.text):
             return URL(self.text)
         if self.text == "-":
@@ -112,7 +112,7 @@ def _around(text: str) -> list[str]:
     return _COUNTER.split(text)[:: _COUNTER.groups + 1]
 
 
-def _numbered(counter: re.Match[str], number: int) -> str:
+def _number(counter: re.Match[str], number: int) -> str:
     """What a counter becomes in the name of output `number`, counted from 0."""
     from_one = counter[1] is None and counter[0].startswith("{")
     return format(number + from_one, counter[2] or counter[3] or "d")

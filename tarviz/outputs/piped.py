@@ -23,7 +23,7 @@ _allowed: contextvars.ContextVar[bool] = contextvars.ContextVar("tarviz_piped_ou
 
 
 @contextlib.contextmanager
-def allowed() -> Iterator[None]:
+def allow() -> Iterator[None]:
     """Outputs that begin with a bar are commands inside."""
     token = _allowed.set(True)
     try:

@@ -20,7 +20,7 @@ def write(url: URL, records: int, facts: Mapping[str, Any]) -> None:
     write_manifest(Written(url, records, size, crc), facts)
 
 
-def kept(url: URL, facts: Mapping[str, Any]) -> Written | None:
+def find_kept(url: URL, facts: Mapping[str, Any]) -> Written | None:
     """The output when its manifest holds just these facts and its bytes are those of the manifest. None otherwise.
 
     A source whose version no store tells proves nothing: it may have changed.
@@ -33,7 +33,7 @@ def kept(url: URL, facts: Mapping[str, Any]) -> Written | None:
     return proven(url, found)
 
 
-def seen(url: URL) -> None:
+def check_seen(url: URL) -> None:
     """`StoreError` when an output that a worker on some machine wrote is not to be seen on this one."""
     if stores.is_local(url) and not os.path.exists(stores.local_path(url)):
         raise StoreError(

@@ -92,7 +92,7 @@ class TarOutput(Output):
         base = batch.block.base
         whole = len(batch.block.data) // _BLOCK * _BLOCK
         if total < _GATHER * len(begin) and int(end[-1]) - base <= whole:
-            self.write([_gathered(batch.block.array[:whole], begin - base, end - base)])
+            self.write([_gather(batch.block.array[:whole], begin - base, end - base)])
         else:
             self.write([batch.raw(a, b) for a, b in zip(begin.tolist(), end.tolist(), strict=True)])
 
@@ -105,7 +105,7 @@ class TarOutput(Output):
             self.write([Range(*each) for each in zip(cycle(sources), begin.tolist(), end.tolist(), strict=False)])
 
 
-def _gathered(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> memoryview:
+def _gather(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> memoryview:
     """Pieces of `data`, all of them multiples of 512 bytes, one after the other in a buffer of their own."""
     first, count = begin // _BLOCK, (end - begin) // _BLOCK
     starts = np.cumsum(count) - count

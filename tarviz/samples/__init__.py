@@ -28,7 +28,7 @@ PHOTOS = ("china", "flower")
 CAPTIONS = ("A pagoda in China under a blue sky", "An orange dahlia before dark leaves")
 
 
-def _bundled(name: str) -> bytes:
+def _read_bundled(name: str) -> bytes:
     """A data file inside scikit-learn, read without importing it (that takes seconds)."""
     spec = importlib.util.find_spec("sklearn")
     for folder in (spec.submodule_search_locations or []) if spec else []:
@@ -41,7 +41,7 @@ def _bundled(name: str) -> bytes:
 def _digits(size: int, margin: int, train: bool) -> Iterator[Sample]:
     from PIL import Image, ImageOps
 
-    rows = np.loadtxt(io.BytesIO(gzip.decompress(_bundled("data/digits.csv.gz"))), delimiter=",", dtype=np.uint8)
+    rows = np.loadtxt(io.BytesIO(gzip.decompress(_read_bundled("data/digits.csv.gz"))), delimiter=",", dtype=np.uint8)
     order = np.random.default_rng(0).permutation(len(rows))
     part = order[:-TEST_DIGITS] if train else order[-TEST_DIGITS:]
     split = "train" if train else "test"
@@ -65,7 +65,7 @@ def digits(folder: str | os.PathLike[str], *, shards: int = 4, size: int = 28) -
 def _photos(count: int, seed: int) -> Iterator[Sample]:
     from PIL import Image
 
-    sources = [Image.open(io.BytesIO(_bundled(f"images/{name}.jpg"))).convert("RGB") for name in PHOTOS]
+    sources = [Image.open(io.BytesIO(_read_bundled(f"images/{name}.jpg"))).convert("RGB") for name in PHOTOS]
     random = np.random.default_rng(seed)
     for number in range(count):
         cls = int(random.integers(len(sources)))

@@ -77,12 +77,12 @@ class Scene:
     @cached_property
     def ids(self) -> NDArray[np.uint8]:
         """uint8 [h, w]: 0 where nothing is, else 1 + the class of what is seen."""
-        return self._painted([1 + thing.cls for thing in self.things])
+        return self._paint([1 + thing.cls for thing in self.things])
 
     @cached_property
     def instances(self) -> NDArray[np.uint8]:
         """uint8 [h, w]: 0 where nothing is, else 1 + the thing's place in `things`."""
-        return self._painted(list(range(1, len(self.things) + 1)))
+        return self._paint(list(range(1, len(self.things) + 1)))
 
     @cached_property
     def depth(self) -> NDArray[np.float32]:
@@ -92,7 +92,7 @@ class Scene:
             ground[self.instances == number] = thing.depth
         return ground
 
-    def _painted(self, values: list[int]) -> NDArray[np.uint8]:
+    def _paint(self, values: list[int]) -> NDArray[np.uint8]:
         from PIL import Image, ImageDraw
 
         image = Image.new("L", (self.width, self.height))

@@ -13,7 +13,7 @@ from tarviz.formats.records import split_name
 from tarviz.model.errors import UsageError, safe
 from tarviz.model.types import URL
 from tarviz.tools.create_plan import Planned
-from tarviz.tools.field_names import Named, named
+from tarviz.tools.field_names import Named, name_fields
 from tarviz.tools.whole_file import contents
 
 _LARGEST = 16 << 30  # bytes
@@ -21,7 +21,7 @@ _SHOWN = 120  # characters of an entry
 _NEEDS: dict[str, tuple[str, ...]] = {"images": ("id", "file_name"), "annotations": (), "categories": ("id",)}
 
 
-def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
+def read_plan(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
     """A record for each picture that the file lists, below `root` or a folder in it, and how fields were named.
 
     Its `json` is the picture's entry, with its `annotations` and the `categories` these are of. With `check` every picture must be there.
@@ -40,7 +40,7 @@ def planned(url: str, root: str, *, check: bool) -> tuple[list[Planned], Named]:
     cut = [(name, split_name(os.fsencode(name))) for name in pictures]
     if lacking := [name for name, parts in cut if parts is None]:
         raise UsageError(f"the picture {safe(lacking[0])!r} has no ending.", shard=url)
-    made = named(((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None), {""})
+    made = name_fields(((os.fsdecode(parts[0]), parts[1], name) for name, parts in cut if parts is not None), {""})
     folder = _folder(root, list(pictures), url)
     said, of_none = _by_picture(found)
     records = []

@@ -38,7 +38,7 @@ class Planned:
     split: str = ""
 
 
-def planned(
+def read_plan(
     url: str, delimiter: str | None, template: str, base: str, fields: Mapping[str, str], *, check: bool
 ) -> tuple[list[Planned], list[str]]:
     """The records of a plan, and the labels that `cls` numbers where one was text; with `check` every local file it names must be there.
@@ -50,7 +50,7 @@ def planned(
         raise UsageError("a plan is a table in CSV, TSV or Parquet.", shard=url, hint="Save it as CSV.")
     delimiter = {"\\t": "\t", None: ""}.get(delimiter, delimiter) or ("," if name.endswith(".csv") else "\t")
     rows = _rows(url, delimiter)
-    titles = _titled([title if delimiter == "\t" else title.strip() for title in next(rows, (0, []))[1]], fields, url)
+    titles = _titles([title if delimiter == "\t" else title.strip() for title in next(rows, (0, []))[1]], fields, url)
     make = field_selection.key_template(template.replace("{record", "{n"))
     records: list[Planned] = []
     for number, (line, cells) in enumerate(rows):
@@ -66,12 +66,12 @@ def planned(
             if cell is not None:
                 contents.append((to_bytes(title.removeprefix("@")), _file(cell, base, url, where, check) if title[0] == "@" else cell))
         if check:
-            field_selection.checked(key, key)
+            field_selection.check_new_key(key, key)
         records.append(Planned(key, contents, where))
-    return records, [] if delimiter == "\t" and "__key__" in titles else _numbered(records)  # `tsv` writes fields as they are
+    return records, [] if delimiter == "\t" and "__key__" in titles else _number_labels(records)  # `tsv` writes fields as they are
 
 
-def _titled(titles: list[str], fields: Mapping[str, str], url: str) -> list[str]:
+def _titles(titles: list[str], fields: Mapping[str, str], url: str) -> list[str]:
     """What each column becomes, "" for one that is left out."""
     if not any(titles):
         raise UsageError("the plan is empty.", shard=url, hint="Its first line names the fields: __key__, cls, @jpg.")
@@ -87,7 +87,7 @@ def _titled(titles: list[str], fields: Mapping[str, str], url: str) -> list[str]
     return titles
 
 
-def _numbered(records: list[Planned]) -> list[str]:
+def _number_labels(records: list[Planned]) -> list[str]:
     """Number the labels of the field `cls` where one is text, in place; returns them, sorted: a label's place is its number."""
     cells = {content for record in records for ext, content in record.fields if ext.lower() == b"cls" and isinstance(content, bytes)}
     whole = {cell: re.fullmatch(rb"\s*([+-]?[0-9]+)(\.0*)?\s*", cell) for cell in cells}  # 3.0: pandas, where a cell was empty
@@ -109,7 +109,7 @@ def paths_in(records: list[Planned], folders: list[str]) -> Iterator[str]:
     for column, names in cells.items():
         if not all(os.path.splitext(name)[1] and "\0" not in name for name in names):
             continue
-        folder = next((place for place in folders if any(os.path.isfile(_found(place, name)) for name in names[:_LOOKED])), None)
+        folder = next((place for place in folders if any(os.path.isfile(_find_file(place, name)) for name in names[:_LOOKED])), None)
         if folder is not None:
             ending = safe(Counter(os.path.splitext(name)[1][1:].lower() for name in names).most_common(1)[0][0])
             more = f" -C {safe(folder)}" if folder not in ("", folders[0]) else ""
@@ -183,7 +183,7 @@ def _one_column(titles: list[str], url: str) -> None:
         raise UsageError(text, shard=url, hint=f"-d '{written}' says what stands between the cells.")
 
 
-def _found(base: str, name: str) -> str:
+def _find_file(base: str, name: str) -> str:
     """The path of a file that a plan names; one written on Windows too."""
     path = os.path.join(base, name)
     return path if "\\" not in name or os.path.isfile(path) else os.path.join(base, name.replace("\\", "/"))
@@ -194,7 +194,7 @@ def _file(cell: bytes, base: str, plan: str, where: str, check: bool) -> URL:
     if "://" not in name:
         if plan != "-" and not stores.is_local(plan):
             raise UsageError(f"{where}: a plan from another machine names {name!r}, a file of this one.", shard=plan)
-        name = _found(base, name)
+        name = _find_file(base, name)
         if check and not os.path.isfile(name):
             hint = "Paths are relative to -C, or to where you are."
             raise UsageError(f"{where}: there is no file {safe(name)!r}.", shard=plan, hint=hint)

@@ -23,7 +23,7 @@ class Named:
     notes: list[str] = field(default_factory=list)
 
 
-def named(files: Iterable[tuple[str, str, str]], fields: Set[str] | None = None) -> Named:
+def name_fields(files: Iterable[tuple[str, str, str]], fields: Set[str] | None = None) -> Named:
     """The records of files given as (key, extension, path), cut at the first dot.
 
     `IMG_1.v2.jpg` is `IMG_1_v2.jpg` unless `v2` is a field's name: where half of the records have it, or where it stands beside a file
@@ -31,7 +31,7 @@ def named(files: Iterable[tuple[str, str, str]], fields: Set[str] | None = None)
     of pictures become one, the most frequent, where no record has two of them; where some do (a photo and its mask), those of JPEG
     alone.
 
-    >>> named([("a", "jpg", "a.jpg"), ("b", "v2.JPEG", "b.v2.JPEG"), ("c", "jpg", "c.jpg")]).records
+    >>> name_fields([("a", "jpg", "a.jpg"), ("b", "v2.JPEG", "b.v2.JPEG"), ("c", "jpg", "c.jpg")]).records
     {'a': [('jpg', 'a.jpg')], 'b_v2': [('jpg', 'b.v2.JPEG')], 'c': [('jpg', 'c.jpg')]}
     """
     files = list(files)
@@ -44,7 +44,7 @@ def named(files: Iterable[tuple[str, str, str]], fields: Set[str] | None = None)
         if middle not in fields or not all(ext.split(".")):
             wanted = f"{key}_{middle.replace('.', '_')}"
             if (key, middle) not in given:
-                given[key, middle] = next(name for name in _numbered(wanted) if name not in keys)
+                given[key, middle] = next(name for name in _candidates(wanted) if name not in keys)
                 keys.add(given[key, middle])
             key, ext = given[key, middle], ext.rpartition(".")[2]
             made.renamed.append((key, path))
@@ -61,7 +61,7 @@ def _middle(ext: str) -> str:
     return ext.lower().rpartition(".")[0]
 
 
-def _numbered(name: str) -> Iterable[str]:
+def _candidates(name: str) -> Iterable[str]:
     yield name
     number = 2
     while True:

@@ -168,7 +168,7 @@ class Form:
             begin, end, _ = raw_pieces(batch, rows)
             outlet.copy(batch, begin, end)
             self.beside(batch, int(kept[0]))
-            for record, after in zip(*_parted(batch, kept), strict=True):
+            for record, after in zip(*_new_neighbours(batch, kept), strict=True):
                 self._last = batch.block.keys[record]
                 self.beside(batch, after)
             self._last = batch.block.keys[int(kept[-1])]
@@ -276,14 +276,14 @@ class Form:
         bounds = np.searchsorted(rows, block.rows).tolist()
         for at, record in enumerate(kept.tolist()):
             old = block.keys[record]
-            key = old if self.key is None else checked(self.key(old, block.shard, number + at), old)
+            key = old if self.key is None else check_new_key(self.key(old, block.shard, number + at), old)
             self.beside(batch, record, key)
             for row in rows[bounds[record] : bounds[record + 1]].tolist():
                 pieces += member(batch, row, key, self._names.get(batch.ext(row)) or extension(batch, record, row))
         return pieces
 
 
-def checked(key: bytes, old: bytes) -> bytes:
+def check_new_key(key: bytes, old: bytes) -> bytes:
     """A new key, refused where it would not be read back as that key."""
     base = key.rpartition(b"/")[2]
     if not base or b"." in base or b"\0" in key:
@@ -303,7 +303,7 @@ def extension(batch: Batch, record: int, row: int) -> str:
     return to_text(name[len(batch.block.keys[record]) + 1 :])
 
 
-def kept(batch: Batch, rows: Sequence[int]) -> list[Piece]:
+def keep_members(batch: Batch, rows: Sequence[int]) -> list[Piece]:
     """Members of a batch as they are; neighbours are one piece."""
     begin, end, _ = raw_pieces(batch, np.array(rows))
     spans = zip(*(each.tolist() for each in ranges(begin, end)), strict=True)
@@ -331,7 +331,7 @@ def header(batch: Batch, row: int, key: bytes, ext: str, size: int) -> bytes:
     return tar_header(key + b"." + to_bytes(ext), size, time if abs(time) < 1 << 40 else 0, mode=mode)
 
 
-def _parted(batch: Batch, kept: NDArray[np.int64]) -> tuple[list[int], list[int]]:
+def _new_neighbours(batch: Batch, kept: NDArray[np.int64]) -> tuple[list[int], list[int]]:
     """Records that come to stand side by side, since what stood between them is left out: each and the one after it."""
     block = batch.block
     apart = block.members.start[block.rows[kept[1:]]] != block.members.end[block.rows[kept[:-1] + 1] - 1]

@@ -14,7 +14,7 @@ from tarviz.model.class_names import class_names, from_zero
 from tarviz.model.errors import Fault, NotFoundError, UsageError, needed
 from tarviz.ops.values.payloads import PICTURES
 from tarviz.read.stream import ReadReport
-from tarviz.tools.field_names import Named, named
+from tarviz.tools.field_names import Named, name_fields
 
 Layout: TypeAlias = Literal["auto", "split/label", "label", "flat", "yolo", "voc"]
 _DEPTH: dict[Layout, int] = {"split/label": 3, "label": 2, "flat": 1}
@@ -34,14 +34,14 @@ class FileGroup:
 
 
 def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[FileGroup], list[str], Named]:
-    """The records of a folder, sorted by path, its labels, sorted, and how fields were named (`field_names.named`).
+    """The records of a folder, sorted by path, its labels, sorted, and how fields were named (`field_names.name_fields`).
 
     A link to a file counts as that file, a link to a folder is passed over. Files without key or extension are warned of. The labels of
     YOLO's layout are its names of classes.
     """
     paths = sorted(_walk(root, report), key=os.fsencode)
     labels, said = _class_names(root, paths) if layout == "yolo" else ([], "")
-    places, others = _placed([path for path in paths if path != said], _BESIDE.get(layout, ()))
+    places, others = _name_records([path for path in paths if path != said], _BESIDE.get(layout, ()))
     cut: list[tuple[str, str, str]] = []
     for path, place in places.items():
         found = split_name(os.fsencode(place))
@@ -50,7 +50,7 @@ def files_of(root: str, layout: Layout, report: ReadReport) -> tuple[list[FileGr
             continue
         key = os.fsdecode(found[0])
         cut.append((key, place[len(key) + 1 :], path))
-    made = named(cut, {""} if layout in _BESIDE else None)
+    made = name_fields(cut, {""} if layout in _BESIDE else None)
     groups = {key: FileGroup(key, files=fields) for key, fields in made.records.items()}
     if layout in _BESIDE:
         for key in [key for key, each in groups.items() if not any(ext.lower() in PICTURES for ext, _ in each.files)]:
@@ -110,7 +110,7 @@ def _assign(group: FileGroup, layout: Layout) -> None:
         raise UsageError(f"two files of {group.key!r} have extensions that differ only in case.", shard=group.files[0][1])
 
 
-def _placed(paths: list[str], folders: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
+def _name_records(paths: list[str], folders: tuple[str, ...]) -> tuple[dict[str, str], list[str]]:
     """Paths, and what names the record of each: without the folder of one of these names; and those that lie in none of them.
 
     Where no path lies in one, all stay as they are: pictures lie beside what is said of them.

@@ -29,7 +29,7 @@ from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import quoted_name
 from tarviz.tools.plain_json import plain_json
 from tarviz.tools.sort_table import hashes
-from tarviz.tools.spool import spooled
+from tarviz.tools.spool import spool_shard
 from tarviz.tools.table_formats import CLASSES, TEXTS, unescape
 
 Fields: TypeAlias = Mapping[str, Any]
@@ -82,7 +82,7 @@ class OtherShards:
     def _direct(self, url: URL, spool: str) -> URL:
         if url != "-" and stores.of(url).stat(url).ranges and kind(stores.of(url).read(url, 0, 6)) is None:
             return url
-        return spooled(url, spool, self._options, self._report).url
+        return spool_shard(url, spool, self._options, self._report).url
 
     def of(self, keys: Sequence[bytes]) -> Iterator[Found]:
         """For each key those it is the key of, in their order. Several are not to be looked at."""
@@ -162,7 +162,7 @@ class PartnerRows:
         if stores.is_local(url) and kind(stores.of(url).read(URL(url), 0, 6)) is None:
             os.symlink(os.path.abspath(stores.local_path(URL(url))), place)
         else:
-            spooled(URL(url), place, ReadOptions(), ReadReport())
+            spool_shard(URL(url), place, ReadOptions(), ReadReport())
         limit = f"{min(memory_limit(), 1 << 30) >> 20}MiB"
         self._base = duckdb.connect(os.path.join(folder, "rows"), config={**ALONE, "memory_limit": limit})
         try:

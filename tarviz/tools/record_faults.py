@@ -12,7 +12,7 @@ from tarviz.read.stream import ReadReport
 E = TypeVar("E", bound=TarvizError)
 
 
-def placed(error: E, batch: Batch, record: int) -> E:
+def place_error(error: E, batch: Batch, record: int) -> E:
     """The error with the shard, the key and the byte of a record."""
     block = batch.block
     offset = int(block.members.start[int(block.rows[record])])
@@ -22,7 +22,7 @@ def placed(error: E, batch: Batch, record: int) -> E:
 
 def settle(error: TarvizError, batch: Batch, record: int, report: ReadReport, *, skip: bool) -> None:
     """Raise what a record cannot be written for, or with `skip` count the record as left out."""
-    placed(error, batch, record)
+    place_error(error, batch, record)
     if not skip:
         raise error
     report.add(error.fault, skipped=True)

@@ -27,11 +27,11 @@ class Collecting:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"\w[\w\-]*", self.base):
             raise UsageError(f"{self.base!r} cannot be the base name of files.", hint="Letters, digits, - and _.")
-        self.wanted("")  # says what is wrong with a pattern before anything is read
+        self.lets_through("")  # says what is wrong with a pattern before anything is read
         if self.log is not None and not EXTENSION.fullmatch(self.log):
             raise UsageError(f"{self.log!r} cannot be an extension.", hint="For example log, or cmd.txt.")
 
-    def wanted(self, name: str) -> bool:
+    def lets_through(self, name: str) -> bool:
         """Whether the patterns let a file through."""
         if self.exclude is not None and _pattern(self.exclude).search(name):
             return False

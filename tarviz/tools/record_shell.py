@@ -20,7 +20,7 @@ from tarviz.model.errors import DataError, LimitError
 from tarviz.model.types import to_bytes, to_text
 from tarviz.outputs.process import kill, messages
 from tarviz.tools.record_files import Collecting
-from tarviz.tools.shell_driver import driver, escaped, is_simple
+from tarviz.tools.shell_driver import driver, escape_key, is_simple
 
 _OURS = 1  # the modification time files are given, so that any other says they were written
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -77,7 +77,9 @@ class Worker:
             seen = [self._write(place, field) for field in given]
             failure = None
             try:
-                self._checked(self._command(place, key))
+                if code := self._command(place, key):
+                    how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
+                    raise DataError(f"the command {how}.", code="E_COMMAND", hint="--on-error skip leaves out such records.")
             except DataError as error:
                 if not self.collecting.keep_failed or self.killed:
                     raise
@@ -87,16 +89,10 @@ class Worker:
                 self._add_log(left)
             return Came(left, others, failure)
         finally:
-            if self._simple and _emptied(place):
+            if self._simple and _empty(place):
                 self._place = place
             else:  # what the command started may still be at work there
                 _remove(place)
-
-    @staticmethod
-    def _checked(code: int) -> None:
-        if code:
-            how = f"was killed by signal {code - 128}" if 128 < code < 160 else f"ended with exit code {code}"
-            raise DataError(f"the command {how}.", code="E_COMMAND", hint="--on-error skip leaves out such records.")
 
     def _add_log(self, left: list[Left]) -> None:
         """Put what the command printed into each record, in place of a field of that name."""
@@ -121,7 +117,7 @@ class Worker:
             return self._alone(folder, key)
         reader, writer = self._shell()
         try:
-            message = to_bytes(os.path.basename(folder)) + b" " + escaped(key) + b"\n"
+            message = to_bytes(os.path.basename(folder)) + b" " + escape_key(key) + b"\n"
             while message:
                 message = message[os.write(writer, message) :]
             answer = b""
@@ -193,7 +189,7 @@ class Worker:
             if where is None:
                 others.append(name)
                 continue
-            if not self.collecting.wanted(name):
+            if not self.collecting.lets_through(name):
                 continue
             number = known.get(name)
             content: bytes | int | None
@@ -261,7 +257,7 @@ def _version(status: os.stat_result) -> tuple[int, ...]:
     return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino
 
 
-def _emptied(folder: str) -> bool:
+def _empty(folder: str) -> bool:
     """Remove the files and links in a folder; False where there is more in it, or rights were taken away."""
     try:
         for name in os.listdir(folder):
@@ -274,7 +270,7 @@ def _emptied(folder: str) -> bool:
 def _remove(folder: str) -> None:
     """Remove a folder and what is in it; links are removed, not followed."""
     with suppress(OSError):
-        if _emptied(folder):
+        if _empty(folder):
             os.rmdir(folder)
             return
     for path, names, _ in os.walk(folder):  # folders in it, or rights taken away

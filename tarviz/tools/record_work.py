@@ -8,6 +8,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass, field
 from os import PathLike
 from typing import Any, TypeAlias
@@ -118,20 +119,15 @@ def _place(field: tuple[str, bytes | int]) -> int:
     return field[1] if isinstance(field[1], int) else 1 << 30
 
 
-class ChainWork:
+class ChainWork(nullcontext[None]):
     """A chain of ops instead of a command."""
 
     def __init__(self, op: Any, seed: int, epoch: int) -> None:
         from tarviz.ops import Chain, draws
 
+        super().__init__()
         self.chain = Chain.of(op)
         self._draws, self.seed, self.epoch = draws, seed, epoch
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, *_: object) -> None:
-        return
 
     def kill(self) -> None:
         return

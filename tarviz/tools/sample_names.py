@@ -34,7 +34,7 @@ def without_sample(text: str) -> str:
     return ast.unparse(made)
 
 
-def _named(node: ast.AST) -> str | None:
+def _field_name(node: ast.AST) -> str | None:
     """The field that `_["ext"]` or `_.ext` names."""
     match node:
         case ast.Subscript(value=ast.Name(id="_"), slice=ast.Constant(value=str(name))):
@@ -50,7 +50,7 @@ def _call(function: str, *arguments: ast.expr) -> ast.expr:
 
 class _Rewriter(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript | ast.Attribute) -> ast.expr:
-        name = _named(node)
+        name = _field_name(node)
         if name is None:
             return self.generic_visit(node)  # type: ignore[return-value]
         if name.startswith("__") and name not in _FACTS:
@@ -61,7 +61,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
-            case ast.Call(func=ast.Name(id="len"), args=[value]) if (name := _named(value)) is not None and name not in _FACTS:
+            case ast.Call(func=ast.Name(id="len"), args=[value]) if (name := _field_name(value)) is not None and name not in _FACTS:
                 return _call("size", ast.Constant(name))
             case ast.Call(func=ast.Attribute(value=value, attr="decode")) if not node.keywords:
                 return self.visit(value)  # type: ignore[no-any-return]

@@ -40,6 +40,6 @@ def driver(command: str, inner: int, outer: int, *, log: bool) -> str:
     return text.replace(" LOG", f" {_LOG}" if log else "").replace("IN", str(inner)).replace("OUT", str(outer))
 
 
-def escaped(key: bytes) -> bytes:
+def escape_key(key: bytes) -> bytes:
     """A key as `printf %b` reads it."""
     return b"".join(b"\\0%03o" % byte for byte in key)

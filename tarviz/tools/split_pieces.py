@@ -154,7 +154,7 @@ class OutputJob:
             if version(url) != was:
                 raise ChangedError("the shard was replaced after it was measured.", shard=url, hint="Split again.")
         report = ReadReport()
-        kept = [self._kept(task, at) for at in range(len(task.parts))]
+        kept = [self._find_kept(task, at) for at in range(len(task.parts))]
         made: list[tuple[int, int]] = []
         for there, group in groupby(range(len(task.parts)), lambda at: kept[at] is not None):
             run = list(group)
@@ -167,9 +167,9 @@ class OutputJob:
         sources = [{"number": part.shard + at, "shard": redact(task.urls[at]), **task.versions[at]} for at in own]
         return {**(self.recipe or {}), "part": {"first": part.first, "records": part.records}, "sources": sources}
 
-    def _kept(self, task: OutputTask, at: int) -> tuple[int, int] | None:
+    def _find_kept(self, task: OutputTask, at: int) -> tuple[int, int] | None:
         provable = self.recipe is not None and self.recipe["options"] is not None
-        found = proof.kept(task.names[at], self._facts(task, at)) if self.resume and provable else None
+        found = proof.find_kept(task.names[at], self._facts(task, at)) if self.resume and provable else None
         return None if found is None else (found.records, found.bytes)
 
     def _write(self, task: OutputTask, run: Sequence[int], report: ReadReport, tick: Tick) -> list[tuple[int, int]]:
@@ -197,7 +197,7 @@ class OutputJob:
                         first = last
                         if outlet.records == task.parts[at].records:
                             outlet.commit()
-                            made.append(self._finished(task, at, outlet, report))
+                            made.append(self._finish(task, at, outlet, report))
                             tick(outlet.bytes)
                             outlet = None
                     del batch
@@ -208,7 +208,7 @@ class OutputJob:
             raise ChangedError("the shard holds fewer records than when it was measured.", shard=task.urls[-1], hint="Split again.")
         return made
 
-    def _finished(self, task: OutputTask, at: int, outlet: TarOutput, report: ReadReport) -> tuple[int, int]:
+    def _finish(self, task: OutputTask, at: int, outlet: TarOutput, report: ReadReport) -> tuple[int, int]:
         if self.recipe is not None:
             proof.write(task.names[at], outlet.records, self._facts(task, at))
         if self.command is not None:

@@ -14,7 +14,7 @@ from tarviz.read.stream import ReadOptions, ReadReport
 _PIECE = 1 << 20
 
 
-def spooled(url: URL, path: str, options: ReadOptions, report: ReadReport) -> HeldTar:
+def spool_shard(url: URL, path: str, options: ReadOptions, report: ReadReport) -> HeldTar:
     """The inflated bytes of a shard as a file that can be read in any order."""
     with closing(Shard(url, max_ratio=configured(max_ratio=options.max_ratio).max_ratio)) as shard, open(path, "xb", buffering=0) as file:
         buffer = memoryview(bytearray(_PIECE))

@@ -192,7 +192,7 @@ class Parquet(TableWriter):
         return self._sink.take()
 
     def row(self, cells: Row) -> bytes:
-        self._rows.append([_typed(cell, kind) for cell, kind in zip(cells, self._kinds, strict=True)])
+        self._rows.append([_as_kind(cell, kind) for cell, kind in zip(cells, self._kinds, strict=True)])
         return self._group() if len(self._rows) >= _ROWS else b""
 
     def _group(self) -> bytes:
@@ -215,7 +215,7 @@ def _kind(exts: Sequence[str]) -> str:
     return "text" if last <= TEXTS | TREES or exts[0] in ("__key__", "__shard__") else "binary"
 
 
-def _typed(cell: Cell, kind: str) -> Any:
+def _as_kind(cell: Cell, kind: str) -> Any:
     if cell is None or kind == "binary":
         return cell
     if kind == "int":

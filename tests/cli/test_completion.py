@@ -59,7 +59,7 @@ def test_neighbours_without_a_gap_are_a_template():
         (["a-2-1.tar", "a-3-1.tar"], []),  # the last number counts, and 1 is alone
         (["a-1-7.tar", "a-1-8.tar", "a-1-7.tgz"], ["a-1-{7..8}.tar"]),
     ]:
-        assert expected == completion.folded(names)
+        assert expected == completion.fold_names(names)
 
 
 class TestInside:

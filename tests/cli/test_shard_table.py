@@ -80,7 +80,7 @@ class TestShown:
         return found
 
     def test_the_last_drawing_says_how_it_ended(self, cell):
-        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as told:
+        with shard_table.show_tasks(2, "cat", lambda value: (value, 7), "ray") as told:
             for number in range(2):
                 told.heard(TaskEnd(number, "a:1", True, 3, 0))
 
@@ -91,16 +91,16 @@ class TestShown:
         ("error", "expected"), [(KeyboardInterrupt(), "interrupted after"), (DataError("cut"), "ended by an error after")]
     )
     def test_a_run_that_breaks_off_says_so(self, cell, error, expected):
-        with pytest.raises(type(error)), shard_table.shown(2, "cat", lambda value: (value, 7), "ray"):
+        with pytest.raises(type(error)), shard_table.show_tasks(2, "cat", lambda value: (value, 7), "ray"):
             raise error
 
         assert expected in cell[-1]["text/plain"]
 
     def test_nothing_is_shown_of_work_on_this_machine_or_outside_a_notebook(self, cell, monkeypatch):
-        with shard_table.shown(2, "cat", lambda value: (value, 7), "local") as told:
+        with shard_table.show_tasks(2, "cat", lambda value: (value, 7), "local") as told:
             told.heard(TaskEnd(0, "a:1", True, 3, 0))
         monkeypatch.setattr(verb_base, "in_notebook", lambda: False)
-        with shard_table.shown(2, "cat", lambda value: (value, 7), "ray") as told:
+        with shard_table.show_tasks(2, "cat", lambda value: (value, 7), "ray") as told:
             told.heard(TaskEnd(0, "a:1", True, 3, 0))
 
         assert [] == cell

@@ -224,7 +224,7 @@ class TestLines:
         assert ("a\nb\nc\n", "W_EMPTY a note\n") == capsys.readouterr()
         verb_base.emit(Slow(), True)
         assert ("a\nb\nc\n", "") == capsys.readouterr()
-        with verb_base.hushed():
+        with verb_base.hush():
             verb_base.emit(Slow(), err=True)
         assert ("", "") == capsys.readouterr()
 
@@ -253,7 +253,7 @@ def test_a_line_is_folded_between_its_words():
         ("aaa bbb", 8, "aaa \\\n      bbb"),
         ("a 'b c' d", 8, "a \\\n      'b c' \\\n      d"),
     ]:
-        assert expected == verb_base.folded(line, width)
+        assert expected == verb_base.fold_line(line, width)
 
 
 def test_columns_are_as_wide_as_their_widest_cell():

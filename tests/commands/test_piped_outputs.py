@@ -72,5 +72,5 @@ class TestElsewhere:
         assert ["a.tar", "|touch ran"] == sorted(name for name in os.listdir() if not name.startswith("."))
 
     def test_a_signal_is_named(self, folder):
-        with piped.allowed(), pytest.raises(StoreError, match="ended by SIGKILL"):
+        with piped.allow(), pytest.raises(StoreError, match="ended by SIGKILL"):
             cat("a.tar", "|kill -9 $$")

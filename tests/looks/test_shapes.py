@@ -223,8 +223,8 @@ class TestPlaces:
         ],
     )
     def test_the_form_is_told_by_all_rows_in_a_picture_of_10_pixels(self, rows, guess, written):
-        assert written == Frame(10, 10).written(rows, guess)
-        assert ("cxcywh", written[1] or (guess == "coco")) == Frame(10, 10, "cxcywh").written(rows, guess)
+        assert written == Frame(10, 10).form_of(rows, guess)
+        assert ("cxcywh", written[1] or (guess == "coco")) == Frame(10, 10, "cxcywh").form_of(rows, guess)
 
     def test_outlines_circles_and_marks_of_an_item(self):
         items = [

@@ -284,7 +284,7 @@ class TestCompletion:
     def test_folding(self):
         names = ["a-1.tar", "a-2.tar", "b-01.tar", "b-03.tar", "c-09.tar.gz", "c-10.tar.gz", "x.tar"]
 
-        assert ["a-{1..2}.tar", "c-{09..10}.tar.gz"] == completion.folded(names)
+        assert ["a-{1..2}.tar", "c-{09..10}.tar.gz"] == completion.fold_names(names)
 
     def test_a_large_folder_is_quick(self, tmp_path: Path):
         for number in range(3000):

@@ -19,7 +19,7 @@ from tests.conftest import wait_until
 
 def test_names_are_commands_only_where_that_is_allowed():
     assert not piped.is_command("|cat")
-    with piped.allowed():
+    with piped.allow():
         assert piped.is_command("|cat")
         assert not piped.is_command("cat")
 

@@ -22,7 +22,7 @@ def url(tmp_path: Path) -> URL:
 
 
 def test_it_proves_an_output_of_the_same_facts(url: URL):
-    found = proof.kept(url, FACTS)
+    found = proof.find_kept(url, FACTS)
 
     assert found is not None
     assert (url, 3, 9, True) == (found.url, found.records, found.bytes, found.kept)
@@ -40,7 +40,7 @@ def test_it_proves_an_output_of_the_same_facts(url: URL):
     ids=["command", "more", "source", "a version that nobody knows", "one of two that nobody knows"],
 )
 def test_other_facts_prove_nothing(url: URL, facts: dict[str, object]):
-    assert proof.kept(url, facts) is None
+    assert proof.find_kept(url, facts) is None
 
 
 def test_a_version_may_be_a_time_alone(tmp_path: Path):
@@ -48,8 +48,8 @@ def test_a_version_may_be_a_time_alone(tmp_path: Path):
     (tmp_path / "out.tar").write_bytes(b"the bytes")
     proof.write(URL(str(tmp_path / "out.tar")), 3, facts)
 
-    assert proof.kept(URL(str(tmp_path / "out.tar")), facts) is not None
-    assert proof.kept(URL(str(tmp_path / "out.tar")), {"sources": [{"url": "a.tar", "etag": None, "mtime": 6.0}]}) is None
+    assert proof.find_kept(URL(str(tmp_path / "out.tar")), facts) is not None
+    assert proof.find_kept(URL(str(tmp_path / "out.tar")), {"sources": [{"url": "a.tar", "etag": None, "mtime": 6.0}]}) is None
 
 
 def test_of_several_unknown_versions_none_is_proven_though_the_manifest_says_the_same(tmp_path: Path):
@@ -57,24 +57,24 @@ def test_of_several_unknown_versions_none_is_proven_though_the_manifest_says_the
     (tmp_path / "out.tar").write_bytes(b"the bytes")
     proof.write(URL(str(tmp_path / "out.tar")), 3, facts)
 
-    assert proof.kept(URL(str(tmp_path / "out.tar")), facts) is None
+    assert proof.find_kept(URL(str(tmp_path / "out.tar")), facts) is None
 
 
 @pytest.mark.parametrize("data", [b"the bytez", b"the byte", b"the bytes "])
 def test_other_bytes_are_not_it(url: URL, data: bytes):
     Path(url).write_bytes(data)
 
-    assert proof.kept(url, FACTS) is None
+    assert proof.find_kept(url, FACTS) is None
 
 
 def test_without_a_manifest_there_is_no_proof(tmp_path: Path):
     (tmp_path / "out.tar").write_bytes(b"the bytes")
 
-    assert proof.kept(URL(str(tmp_path / "out.tar")), FACTS) is None
+    assert proof.find_kept(URL(str(tmp_path / "out.tar")), FACTS) is None
 
 
 def test_an_output_of_a_worker_has_to_be_seen_here(url: URL, tmp_path: Path):
-    proof.seen(url)
+    proof.check_seen(url)
     with pytest.raises(StoreError, match="it is not here"):
-        proof.seen(URL(str(tmp_path / "gone.tar")))
-    proof.seen(URL("memory://elsewhere/gone.tar"))  # only the store can say
+        proof.check_seen(URL(str(tmp_path / "gone.tar")))
+    proof.check_seen(URL("memory://elsewhere/gone.tar"))  # only the store can say

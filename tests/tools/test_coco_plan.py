@@ -10,7 +10,7 @@ import pytest
 
 from tarviz.model.errors import UsageError
 from tarviz.tools import coco_plan
-from tarviz.tools.coco_plan import planned
+from tarviz.tools.coco_plan import read_plan
 
 
 def written(folder: Path, names: list[str], *, there: list[str] | None = None, **more: Any) -> str:
@@ -40,7 +40,7 @@ def test_a_record_is_a_picture_with_its_annotations_and_the_categories_of_these(
     (tmp_path / "in" / "more.jpg").write_bytes(b"")
     (tmp_path / "in" / "folder").mkdir()
 
-    records, made = planned(url, str(tmp_path), check=True)
+    records, made = read_plan(url, str(tmp_path), check=True)
 
     said = [json.loads(record.fields[1][1]) for record in records]
     assert ["in/é", "in/b", "in/c"] == [record.key.decode() for record in records]
@@ -64,7 +64,7 @@ def test_pictures_are_found_in_a_folder_or_two_below(tmp_path: Path, depth: str)
     url = written(tmp_path, ["1.jpg"], there=[f"pictures/{depth}1.jpg"])
     (tmp_path / "pictures" / "0").mkdir()
 
-    records, _ = planned(url, str(tmp_path / "pictures"), check=True)
+    records, _ = read_plan(url, str(tmp_path / "pictures"), check=True)
 
     assert [f"{tmp_path}/pictures/{depth}1.jpg"] == [record.fields[0][1] for record in records]
 
@@ -72,11 +72,11 @@ def test_pictures_are_found_in_a_folder_or_two_below(tmp_path: Path, depth: str)
 def test_the_first_of_nine_that_is_there_tells_the_folder(tmp_path: Path):
     names = [f"{at}.jpg" for at in range(10)]
 
-    records, _ = planned(written(tmp_path, names, there=["8.jpg"]), str(tmp_path), check=False)
+    records, _ = read_plan(written(tmp_path, names, there=["8.jpg"]), str(tmp_path), check=False)
 
     assert 10 == len(records)
     with pytest.raises(UsageError, match=r"no picture such as '0\.jpg' is there"):
-        planned(written(tmp_path / "x", names, there=["9.jpg"]), str(tmp_path / "x"), check=False)
+        read_plan(written(tmp_path / "x", names, there=["9.jpg"]), str(tmp_path / "x"), check=False)
 
 
 def test_files_beside_the_pictures_are_counted_and_folders_are_not(tmp_path: Path):
@@ -85,13 +85,13 @@ def test_files_beside_the_pictures_are_counted_and_folders_are_not(tmp_path: Pat
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"")
 
-    assert ["1 files beside the pictures are not in the list"] == planned(url, str(tmp_path / "in"), check=True)[1].notes
+    assert ["1 files beside the pictures are not in the list"] == read_plan(url, str(tmp_path / "in"), check=True)[1].notes
 
 
 def test_every_picture_is_a_record_however_many_dots_its_name_has(tmp_path: Path):
     names = ["1.left.jpg", "1.right.jpg", "2.left.jpg", "2.right.jpg"]
 
-    records, made = planned(written(tmp_path, names), str(tmp_path), check=True)
+    records, made = read_plan(written(tmp_path, names), str(tmp_path), check=True)
 
     assert [(b"1_left", b"jpg"), (b"1_right", b"jpg")] == [(each.key, each.fields[0][0]) for each in records[:2]]
     assert names == [path for _, path in made.renamed]
@@ -109,7 +109,7 @@ def test_every_picture_is_a_record_however_many_dots_its_name_has(tmp_path: Path
 def test_what_is_no_plan_says_why(tmp_path: Path, names: list[str], there: list[str] | None, match: str):
     (tmp_path / "in").mkdir()
     with pytest.raises(UsageError, match=match):
-        planned(written(tmp_path / "in", names, there=there), str(tmp_path / "in"), check=True)
+        read_plan(written(tmp_path / "in", names, there=there), str(tmp_path / "in"), check=True)
 
 
 def test_entries_that_cannot_be_told_apart_or_read_are_refused(tmp_path):
@@ -124,13 +124,13 @@ def test_entries_that_cannot_be_told_apart_or_read_are_refused(tmp_path):
         ({"images": [{"id": 1, "file_name": "1.jpg"}, {"id": 1, "file_name": "2.jpg"}]}, r"have the id 1: '1\.jpg' and '2\.jpg'"),
     ]:
         with pytest.raises(UsageError, match=match):
-            planned(written(tmp_path, ["1.jpg", "2.jpg"], **lists), str(tmp_path), check=True)
+            read_plan(written(tmp_path, ["1.jpg", "2.jpg"], **lists), str(tmp_path), check=True)
 
 
 def test_an_entry_that_is_there_twice_is_one_record(tmp_path: Path):
     url = written(tmp_path, ["1.jpg"], images=[{"id": 4, "file_name": "1.jpg"}] * 2, annotations=[{"image_id": 4, "segments_info": None}])
 
-    ((record,), _) = planned(url, str(tmp_path), check=True)
+    ((record,), _) = read_plan(url, str(tmp_path), check=True)
 
     assert 1 == len(json.loads(record.fields[1][1])["annotations"])
 
@@ -138,4 +138,4 @@ def test_an_entry_that_is_there_twice_is_one_record(tmp_path: Path):
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(coco_plan, "_LARGEST", 10)
     with pytest.raises(UsageError, match="the annotation file has more than 10 B"):
-        planned(written(tmp_path, ["1.jpg"]), str(tmp_path), check=True)
+        read_plan(written(tmp_path, ["1.jpg"]), str(tmp_path), check=True)

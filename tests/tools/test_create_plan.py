@@ -18,7 +18,7 @@ from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.types import URL
 from tarviz.testing.strategies import numbered, shard
 from tarviz.testing.strategies import records as record_lists
-from tarviz.tools.create_plan import Planned, paths_in, planned
+from tarviz.tools.create_plan import Planned, paths_in, read_plan
 from tests.commands.conftest import LARGE, listed, plain
 
 Make = Callable[..., Path]
@@ -186,16 +186,16 @@ class TestTitles:
             (tmp_path / "plan.tsv").write_text(text)
 
             with pytest.raises(UsageError, match=said):
-                planned(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
+                read_plan(str(tmp_path / "plan.tsv"), None, "{n}", "", fields, check=True)
 
     def test_what_is_no_table_is_refused_by_its_name(self):
         for name in ["p.xlsx", "p.XLS", "p.json", "p.jsonl"]:
             with pytest.raises(UsageError, match="a plan is a table in CSV, TSV or Parquet"):
-                planned(name, None, "{n}", "", {}, check=True)
+                read_plan(name, None, "{n}", "", {}, check=True)
 
     def test_the_whole_of_a_plan(self, tmp_path: Path):
         (tmp_path / "plan.csv").write_text("file, label ,\na.jpg,dog,1\n,cat,2\n\nc.jpg,,3\n")
-        records, labels = planned(str(tmp_path / "plan.csv"), None, "k{n:02d}", "in", {"file": "@jpg", "label": "cls"}, check=False)
+        records, labels = read_plan(str(tmp_path / "plan.csv"), None, "k{n:02d}", "in", {"file": "@jpg", "label": "cls"}, check=False)
 
         assert ["cat", "dog"] == labels
         assert [
@@ -238,8 +238,8 @@ def test_without_pyarrow_a_plan_in_parquet_says_how_to_install_it(tmp_path: Path
     (tmp_path / "p.parquet").write_bytes(b"no table")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingPackageError, match=r"A plan in Parquet needs the package pyarrow.*tarviz\[table\]"):
-        planned(str(tmp_path / "p.parquet"), None, "{n}", "", {}, check=True)
+        read_plan(str(tmp_path / "p.parquet"), None, "{n}", "", {}, check=True)
     monkeypatch.undo()
     pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
     with pytest.raises(UsageError, match="this is no Parquet file"):
-        planned(str(tmp_path / "p.parquet"), None, "{n}", "", {}, check=True)
+        read_plan(str(tmp_path / "p.parquet"), None, "{n}", "", {}, check=True)

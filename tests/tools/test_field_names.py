@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from tarviz.formats.records import split_name
-from tarviz.tools.field_names import named
+from tarviz.tools.field_names import name_fields
 
 
 def fields(*paths: str) -> dict[str, list[str]]:
     cut = [(*split_name(path.encode()), path) for path in paths]  # type: ignore[misc]
-    return {key: [ext for ext, _ in files] for key, files in named([(key.decode(), ext, path) for key, ext, path in cut]).records.items()}
+    return {
+        key: [ext for ext, _ in files] for key, files in name_fields([(key.decode(), ext, path) for key, ext, path in cut]).records.items()
+    }
 
 
 def test_what_half_of_the_records_have_is_a_field_whatever_it_is_called():
@@ -73,7 +75,7 @@ def test_what_is_made_of_names_and_what_is_said_of_it():
         (["a..jpg", "b.jpg"], {"a_": ["jpg"], "b": ["jpg"]}, [f"{DOTS}: a..jpg is a_"]),
     ]:
         cut = [(*split_name(path.encode()), path) for path in paths]  # type: ignore[misc]
-        made = named([(key.decode(), ext, path) for key, ext, path in cut])
+        made = name_fields([(key.decode(), ext, path) for key, ext, path in cut])
 
         assert expected == {key: [ext for ext, _ in files] for key, files in made.records.items()}
         assert notes == made.notes

@@ -12,7 +12,7 @@ from tarviz.model.errors import DataError
 from tarviz.model.types import URL
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.tools.record_faults import placed, settle
+from tarviz.tools.record_faults import place_error, settle
 from tests.read.tars import END, member
 
 
@@ -26,7 +26,7 @@ def second(make: Any) -> tuple[Path, Batch, int]:
 
 def test_a_place_is_shard_key_byte_and_the_records_before(second: tuple[Path, Batch, int]):
     path, batch, record = second
-    error = placed(DataError("odd."), batch, record)
+    error = place_error(DataError("odd."), batch, record)
 
     assert (str(path), "c", 4 * 1024, 2) == (error.shard, error.key, error.offset, error.records_before)
 

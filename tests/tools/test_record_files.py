@@ -46,7 +46,7 @@ class TestPatterns:
         ]:
             found = Collecting(include=include, exclude=exclude)
 
-            assert expected == [name for name in ("a.jpg", "a.tmp", "b.jpg") if found.wanted(name)]
+            assert expected == [name for name in ("a.jpg", "a.tmp", "b.jpg") if found.lets_through(name)]
 
     def test_what_cannot_be_is_said_at_once(self):
         for wrong in [{"include": "("}, {"exclude": "a{2,1}"}, {"log": "a/b"}, {"log": ""}, {"base": "a.b"}, {"base": ""}, {"base": "-a"}]:

@@ -15,7 +15,7 @@ from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.testing.strategies import numbered, shard
 from tarviz.tools import spool
-from tarviz.tools.spool import spooled
+from tarviz.tools.spool import spool_shard
 
 Make = Callable[..., Path]
 DATA = shard(numbered(30))
@@ -25,7 +25,7 @@ DATA = shard(numbered(30))
 def test_it_is_the_inflated_shard(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece: int):
     monkeypatch.setattr(spool, "_PIECE", piece)
     report = ReadReport()
-    held = spooled(URL(str(make(gzip.compress(DATA)))), str(tmp_path / "held"), ReadOptions(), report)
+    held = spool_shard(URL(str(make(gzip.compress(DATA)))), str(tmp_path / "held"), ReadOptions(), report)
 
     assert (str(tmp_path / "held"), len(DATA)) == (held.url, held.size)
     assert DATA == (tmp_path / "held").read_bytes() == held.read(0, len(DATA))
@@ -36,9 +36,9 @@ def test_what_is_damaged_is_an_error_or_kept_as_far_as_it_is_whole(make: Make, t
     packed = gzip.compress(DATA)
     url = URL(str(make(packed[: len(packed) // 2])))
     with pytest.raises(DataError):
-        spooled(url, str(tmp_path / "held"), ReadOptions(), ReadReport())
+        spool_shard(url, str(tmp_path / "held"), ReadOptions(), ReadReport())
     report = ReadReport()
-    spooled(url, str(tmp_path / "again"), ReadOptions(on_error="skip"), report)
+    spool_shard(url, str(tmp_path / "again"), ReadOptions(on_error="skip"), report)
 
     assert DATA.startswith((tmp_path / "again").read_bytes())
     assert [url] == [fault.shard for fault in report.skipped]
@@ -46,7 +46,7 @@ def test_what_is_damaged_is_an_error_or_kept_as_far_as_it_is_whole(make: Make, t
 
 def test_a_shard_that_is_not_there_is_no_fault_of_the_disk(tmp_path: Path):
     with pytest.raises(NotFoundError):
-        spooled(URL(str(tmp_path / "none.tar")), str(tmp_path / "held"), ReadOptions(on_error="skip"), ReadReport())
+        spool_shard(URL(str(tmp_path / "none.tar")), str(tmp_path / "held"), ReadOptions(on_error="skip"), ReadReport())
 
 
 def test_a_full_disk_says_where_there_may_be_room(make: Make, tmp_path: Path):
@@ -54,10 +54,10 @@ def test_a_full_disk_says_where_there_may_be_room(make: Make, tmp_path: Path):
     code = (
         "import resource, signal, sys, tarviz\n"
         "from tarviz.read.stream import ReadOptions, ReadReport\n"
-        "from tarviz.tools.spool import spooled\n"
+        "from tarviz.tools.spool import spool_shard\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))\n"
-        "try: spooled(sys.argv[1], sys.argv[2], ReadOptions(on_error='skip'), ReadReport())\n"
+        "try: spool_shard(sys.argv[1], sys.argv[2], ReadOptions(on_error='skip'), ReadReport())\n"
         "except tarviz.TarvizError as error: print(error)\n"
     )
 

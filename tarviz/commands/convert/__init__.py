@@ -23,7 +23,7 @@ from tarviz.model import config
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
-from tarviz.outputs import TAR_END, Exists, Names, read_manifest
+from tarviz.outputs import TAR_END, Exists, Names, packing, read_manifest
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolved
@@ -86,20 +86,20 @@ def convert(
     recipe = Recipe(Chain.of(chain), selection.parse(select), dict(types or {}), key, seed, read, record_to_example)
     shards = stream.shards(urls)
     work: from_examples.AnyRecipe
-    if from_examples.asked(shards, settings.names):
-        work, packed = from_examples.recipe(recipe, shards, dry_run), from_examples.is_packed(settings.names)
-        settings = replace(settings, ending=TAR_END, compression=settings.compression or ("gzip" if packed else None))
+    if from_examples.makes_tars(shards, settings.names):
+        work = from_examples.recipe(recipe, shards, dry_run)
+        settings = replace(settings, ending=TAR_END, compression=settings.compression or packing(settings.names.text))
     else:
         work = recipe = replace(recipe, options=resolved(shards, read))
     with verb_base.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
             Pipeline(shards, recipe.chain, select=recipe.select, seed=seed)._with(options=recipe.options).plan()
         if dry_run:
-            return _planned(recipe, shards, settings)
+            return _plan_only(recipe, shards, settings)
         sources = tasks.sources(shards)
         if manifest:
             settings = replace(settings, manifest=_manifest(work, sources, settings))
-        made, seen = _converted(work, settings, sources, num_workers, (engine, address), resume)
+        made, seen = _run(work, settings, sources, num_workers, engine, address, resume)
     _look_round(made.report, recipe, seen, settings.names, len(made.outputs))
     for fault in {fault.code: fault for fault in reversed([*made.report.warnings, *made.report.skipped])}.values():
         warnings.warn(str(fault), TarvizWarning, stacklevel=2)
@@ -121,24 +121,24 @@ def _settings(
     return tasks.Settings(names, compression, exists, max_size=limit)
 
 
-def _converted(
+def _run(
     recipe: from_examples.AnyRecipe,
     settings: tasks.Settings,
     sources: Sequence[tasks.ShardToConvert],
     workers: int | str | None,
-    place: tuple[str, str | None],
+    engine: str,
+    address: str | None,
     resume: bool,
 ) -> tuple[Converted, set[str]]:
     """The outputs, and the fields that were seen; the work is shown while it goes on."""
-    engine, address = place
     total = sum(source.entry["size"] or 0 for source in sources)
     with (
         verb_base.progress(total or None, "bytes", label="convert") as bar,
-        shard_table.shown(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as table,
+        shard_table.show_tasks(len(sources), "convert", lambda outcome: (outcome.report.records, None), engine) as table,
     ):
         count = processes(workers, sources, settings.names, engine)
         plan = engines.EnginePlan(count, tick=bar.add, heard=table.heard, address=address)
-        work = Conversion(recipe, settings, sources, (engine, plan), table.cut)
+        work = Conversion(recipe, settings, sources, engine, plan, table.cut)
         return Converted(work.each(resume) if settings.each else work.sequence(resume), work.report), work.seen
 
 
@@ -162,7 +162,7 @@ def _look_round(report: ReadReport, recipe: Recipe, seen: set[str], names: Names
         report.add(Fault("W_OLD_OUTPUT", "an output of an earlier run is still there and was not written by this one.", shard=url))
 
 
-def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) -> Converted:
+def _plan_only(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) -> Converted:
     """What would be done, from the first record."""
     progress = ConversionProgress(lambda size: None)
     features: dict[str, tuple[str, ...]] = {}
@@ -179,7 +179,7 @@ def _planned(recipe: Recipe, shards: Sequence[URL], settings: tasks.Settings) ->
     return Converted([], progress.report, {"shards": len(shards), "outputs": outputs, "more": more, "features": features})
 
 
-def _selected(text: str | None) -> Any:
+def _selection(text: str | None) -> Any:
     """A selection as it is typed: `jpg,cls`, `image=jpg,label=cls`, or Python."""
     if text is None:
         return None
@@ -242,7 +242,7 @@ def command(
             shards,
             out,
             types=verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None,
-            select=_selected(select),
+            select=_selection(select),
             num_workers="auto" if workers is None else workers,
             strict=strict is not False,
             **options,

@@ -43,18 +43,18 @@ def processes(asked: int | str | None, sources: Sequence[tasks.ShardToConvert], 
 
 @dataclass(eq=False, repr=False)
 class Conversion:
-    """One call of `convert` at work; `report` and `seen` grow. `told(shards, parts)` hears how many shards are cut, and into what."""
+    """One call of `convert` at work; `report` and `seen` grow. `hear_cut(shards, parts)` is told how many shards are cut, and into what."""
 
     _recipe: AnyRecipe
     _settings: tasks.Settings
     _sources: Sequence[tasks.ShardToConvert]
-    _place: tuple[str, engines.EnginePlan]
-    _told: Callable[[int, int], None] = lambda shards, parts: None
+    _engine: str
+    _plan: engines.EnginePlan
+    _hear_cut: Callable[[int, int], None] = lambda shards, parts: None
     report: ReadReport = field(default_factory=ReadReport)
     seen: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._engine, self._plan = self._place
         self._away = engines.travels(self._engine)
         self._tick = self._plan.tick
         self._inputs = Inputs(source.url for source in self._sources)
@@ -63,9 +63,9 @@ class Conversion:
 
     def each(self, resume: bool) -> list[Written]:
         """One output for each shard."""
-        kept = kept_each(self._settings, self._sources) if resume and self._recipe.provable else {}
+        kept = find_kept(self._settings, self._sources) if resume and self._recipe.provable else {}
         todo = [source for source in self._sources if source.number not in kept]
-        self._passed(source for source in self._sources if source.number in kept)
+        self._pass_over(source for source in self._sources if source.number in kept)
         if self._settings.exists == "error":
             for source in todo:
                 refuse_existing(self._settings.names.at(source.number))
@@ -81,7 +81,7 @@ class Conversion:
                 if outcome is None:
                     continue
                 if self._away:
-                    proof.seen(outcome.written[0].url)
+                    proof.check_seen(outcome.written[0].url)
                 outcomes[source.number] = outcome
         for number, outcome in sorted(outcomes.items()):
             self._take(outcome)
@@ -105,7 +105,7 @@ class Conversion:
             for source, parts in zip(chosen, found, strict=True)
             if len(parts) > 1
         }
-        self._told(len(cut), sum(map(len, cut.values())))
+        self._hear_cut(len(cut), sum(map(len, cut.values())))
         return cut
 
     def _join(
@@ -120,7 +120,7 @@ class Conversion:
             for source in sources:
                 pieces = itertools.islice(results, len(cut[source.number]))
                 try:
-                    outcome = self._joined(source, pieces)
+                    outcome = self._join_pieces(source, pieces)
                 except TarvizError as error:
                     errors.keep(source.number, error)
                     for _ in pieces:  # of no use any more
@@ -128,7 +128,7 @@ class Conversion:
                 else:
                     yield source, outcome
 
-    def _joined(self, source: tasks.ShardToConvert, pieces: Iterator[tuple[tasks.Outcome, IO[bytes] | None]]) -> tasks.Outcome:
+    def _join_pieces(self, source: tasks.ShardToConvert, pieces: Iterator[tuple[tasks.Outcome, IO[bytes] | None]]) -> tasks.Outcome:
         whole = tasks.Outcome()
         with self._settings.outputs(source.number, inputs=self._inputs) as run:
             for outcome, file in pieces:
@@ -143,8 +143,8 @@ class Conversion:
         kept: list[Written] = []
         number = record = 0
         if resume and self._recipe.provable:
-            kept, number, record = kept_sequence(self._settings, self._sources)
-        self._passed(self._sources[:number])
+            kept, number, record = find_kept_sequence(self._settings, self._sources)
+        self._pass_over(self._sources[:number])
         if self._settings.exists == "error" and number < len(self._sources):
             refuse_existing(self._settings.names.at(len(kept)))
         todo = [
@@ -193,7 +193,7 @@ class Conversion:
         self.report.merge(outcome.report)
         self.seen |= outcome.seen
 
-    def _passed(self, sources: Any) -> None:
+    def _pass_over(self, sources: Any) -> None:
         self._tick(sum(source.entry["size"] or 0 for source in sources))
 
 
@@ -215,7 +215,7 @@ def digest(entries: Sequence[Mapping[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(list(entries), sort_keys=True).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
-def kept_each(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> dict[int, Written]:
+def find_kept(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> dict[int, Written]:
     """Source number → its output, where manifest and bytes prove that it need not be made again."""
 
     def of(source: tasks.ShardToConvert) -> Written | None:
@@ -229,7 +229,7 @@ def kept_each(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert])
         return {source.number: written for source, written in zip(sources, found, strict=True) if written}
 
 
-def kept_sequence(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> tuple[list[Written], int, int]:
+def find_kept_sequence(settings: tasks.Settings, sources: Sequence[tasks.ShardToConvert]) -> tuple[list[Written], int, int]:
     """The outputs from the first on that are proven, then source and record with which the next one begins."""
     kept: list[Written] = []
     number = record = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as _json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 from tarviz.cli import verb_base
 from tarviz.model.config import format_size
@@ -15,31 +15,14 @@ from tarviz.read.stream import ReadReport
 _SHOWN = 20  # outputs and faults listed as text
 
 
-class Converted(verb_base.Result, Sequence[str]):
+class Converted(verb_base.Result, list[str]):
     """The paths written, in order. `outputs` has records, bytes and CRC32C of each, `report` what reading met and skipped."""
 
     def __init__(self, outputs: Sequence[Written], report: ReadReport, plan: Mapping[str, Any] | None = None) -> None:
+        super().__init__(each.url for each in outputs)
         self.outputs = list(outputs)
         self.report = report
         self.plan = plan
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        return [each.url for each in self.outputs[index]] if isinstance(index, slice) else self.outputs[index].url
-
-    def __len__(self) -> int:
-        return len(self.outputs)
-
-    def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, list | Converted) else NotImplemented
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __repr__(self) -> str:
-        return repr(list(self))
 
     @property
     def records(self) -> int:
@@ -50,10 +33,6 @@ class Converted(verb_base.Result, Sequence[str]):
     def bytes(self) -> int:
         """Bytes of all outputs."""
         return sum(each.bytes for each in self.outputs)
-
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.report.skipped or self.report.warnings else 0
 
     def __str__(self) -> str:
         return "\n".join([*self.lines(), *self.notes()])

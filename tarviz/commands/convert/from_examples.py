@@ -19,22 +19,16 @@ from tarviz.read.stream import ReadOptions
 from tarviz.selection import SelectAll
 
 _BATCH = 4 << 20  # bytes of members that are written together
-_PACKED = (".tar.gz", ".tgz")
 
 
-def asked(urls: Sequence[URL], names: Names) -> bool:
+def makes_tars(urls: Sequence[URL], names: Names) -> bool:
     """Whether TFRecord files are to become tars; `UsageError` where only some of the inputs are such files."""
-    if not without_query(names.text)[0].lower().endswith((".tar", *_PACKED)):
+    if not without_query(names.text)[0].lower().endswith((".tar", ".tar.gz", ".tgz")):
         return False
     found = [tfrecords.is_tfrecord(url) for url in urls]
     if any(found) and not all(found):
         raise UsageError("some inputs are TFRecord files, others are not.", shard=urls[found.index(False)], hint="Convert them apart.")
     return all(found)
-
-
-def is_packed(names: Names) -> bool:
-    """Whether the names of tars say that they are packed."""
-    return without_query(names.text)[0].lower().endswith(_PACKED)
 
 
 def recipe(given: Recipe, urls: Sequence[URL], dry_run: bool) -> ExampleRecipe:

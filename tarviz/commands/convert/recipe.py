@@ -129,7 +129,7 @@ class Recipe:
                     progress.tick()
                     restored = not renames and example_fields.MARK in block.exts
                     plain = renames is not None and not restored
-                    yield from self._plain(block, renames or {}, progress) if plain else self._chained(block, progress)
+                    yield from self._plain(block, renames or {}, progress) if plain else self._run_chain(block, progress)
                     del block
         except DataError as error:
             if self.options.on_error == "raise":
@@ -150,7 +150,7 @@ class Recipe:
             progress.skip(error)
         yield FramedRecords(tfrecord.frame(made), block.first + made.rows, block.first + len(block))
 
-    def _chained(self, block: Block, progress: ConversionProgress) -> Iterator[FramedRecords]:
+    def _run_chain(self, block: Block, progress: ConversionProgress) -> Iterator[FramedRecords]:
         needs = None if self.record_to_example and isinstance(self.select, selection.SelectAll) else self.chain.needs(self.select.needs())
         drawn = draws(self.chain, block.keys, self.seed) if self.chain.draws else None
         leaves = self.leaves()

@@ -12,11 +12,10 @@ import numpy as np
 from tarviz.commands.convert.from_examples import AnyRecipe
 from tarviz.commands.convert.recipe import ConversionProgress, Ints
 from tarviz.engines import Tick
-from tarviz.formats import tfrecord
 from tarviz.model.errors import StoreError, TarvizError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer
-from tarviz.outputs import Exists, Names, Outputs, Written, source_entry
+from tarviz.outputs import Exists, Names, Outputs, Packing, Written, source_entry
 from tarviz.outputs.inputs import Inputs
 from tarviz.read.indexed import RecordRange
 from tarviz.read.several import stats
@@ -30,7 +29,7 @@ class Settings:
     """How outputs are written; the same for all of them."""
 
     names: Names
-    compression: tfrecord.Compression | None
+    compression: Packing | None
     exists: Exists
     manifest: Mapping[str, Any] | None = None
     max_size: int | None = None

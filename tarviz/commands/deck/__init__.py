@@ -34,10 +34,6 @@ class Deck(verb_base.Result):
     pdf: str | None = None
     warnings: list[Fault] = field(default_factory=list)
 
-    @property
-    def exit_code(self) -> int:
-        return 1 if self.warnings else 0
-
     def __str__(self) -> str:
         parts = [f"{self.slides} slides"] + ([f"{self.widgets} widget{'s' * (self.widgets != 1)}"] if self.widgets else [])
         line = f"{redact(safe(self.path))}: {', '.join(parts)}, {format_size(self.size)}, in {self.seconds:.0f} s"

@@ -158,12 +158,12 @@ def _seconds(shards: str, paths: Sequence[str]) -> tuple[float, float]:
         [_batches(shards, num_workers=count).prefetch(ahead) for count in (0, 1, processors())],
         [read_back(paths, ("png", "cls"), calls).batch(BATCH).prefetch(ahead) for calls in (None, processors(), ahead)],
     ]
-    passes = [[min(map(_drained, datasets)) for datasets in ways] for _ in range(PASSES)]
+    passes = [[min(map(_drain, datasets)) for datasets in ways] for _ in range(PASSES)]
     tar, tfrecord = map(min, zip(*passes, strict=True))
     return tar, tfrecord
 
 
-def _drained(dataset: Any) -> float:
+def _drain(dataset: Any) -> float:
     begin = time.perf_counter()
     for _ in dataset:
         pass

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.cli import html_page, verb_base
-from tarviz.commands.show.record_text import record_text, shortened, shown_fields, summary
+from tarviz.commands.show.record_text import record_text, shorten, shown_fields, summary
 from tarviz.model.errors import DataError, Fault, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
@@ -44,10 +44,6 @@ class Shown(verb_base.Result):
     inline: str | None = None
 
     __repr__ = redacted_repr
-
-    @property
-    def exit_code(self) -> int:
-        return 2 if self.faults else 1 if self.warnings else 0
 
     def __str__(self) -> str:
         if self.page is not None:
@@ -164,7 +160,7 @@ def _tile(record: Record, fields: frozenset[str] | None, overlays: Overlays) -> 
     tile = thumbnails.make_tile(plan, blobs, overlays, html_page.TILE * 2, key=record.key, shard=record.shard)
     shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.reason or tile.text or "no fields"
     drawn = () if tile.reason else plan.fields
-    lines = [f"{ext}: {shortened(summary(record, ext), 56)}" for ext in blobs if ext not in drawn]
+    lines = [f"{ext}: {shorten(summary(record, ext), 56)}" for ext in blobs if ext not in drawn]
     if record.pending:
         lines.append("may be incomplete")
     small = isinstance(shown, bytes) and _small(shown)

@@ -38,10 +38,10 @@ def protocol(choice: Inline = "auto", environ: Mapping[str, str] = os.environ) -
         return None if choice == "no" else choice
     if sys.stdout is None or not sys.stdout.isatty():
         return None
-    return _told(environ)
+    return _terminal_protocol(environ)
 
 
-def _told(environ: Mapping[str, str]) -> str | None:
+def _terminal_protocol(environ: Mapping[str, str]) -> str | None:
     term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "")
     if term.startswith(("screen", "tmux")) or program == "tmux":
         return None  # passes no pictures on unless it is told to

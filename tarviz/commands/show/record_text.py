@@ -21,7 +21,7 @@ def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
         return head
     beside = max(map(len, sizes)) + max(map(len, sizes.values())) + 6  # columns of the terminal that a value lacks
     room = max(shutil.get_terminal_size().columns - beside, 20)
-    rows = [("", ext, size, shortened(summary(record, ext), room)) for ext, size in sizes.items()]
+    rows = [("", ext, size, shorten(summary(record, ext), room)) for ext, size in sizes.items()]
     return f"{head}\n{verb_base.table(rows, right=[2])}"
 
 
@@ -34,7 +34,7 @@ def summary(record: Record, ext: str) -> str:
     return " ".join(written.text[:_LONGEST].split()) if written else panel.summary
 
 
-def shortened(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """`text`, of `length` characters at most."""
     return text if len(text) <= length else f"{text[: length - 1]}…"
 

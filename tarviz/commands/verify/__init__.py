@@ -58,7 +58,7 @@ def verify(
         job = partial(_verify_one, {"deep": deep, "examples": examples, "format": format, **reading_options})
         with (
             verb_base.progress(len(targets), "shards") as bar,
-            shard_table.shown(len(targets), "verify", lambda found: (found.records, None), engine) as table,
+            shard_table.show_tasks(len(targets), "verify", lambda found: (found.records, None), engine) as table,
         ):
             for found in engines.each(engine, job, targets, jobs=jobs, address=address, heard=table.heard):
                 result.merge(found)
@@ -114,7 +114,7 @@ def _tag(targets: list[URL], result: Verified, options: read_stream.ReadOptions)
 
 def _verify_one(keywords: Mapping[str, Any], url: URL, file: IO[bytes] | None, tick: engines.Tick) -> Verified:
     """Verify one shard, in a process that may be another."""
-    with verb_base.hushed():
+    with verb_base.hush():
         return verify(url, **keywords)
 
 

@@ -60,10 +60,6 @@ class Verified(verb_base.Result):
         for mine, others in ((self.faults, other.faults), (self.warnings, other.warnings)):
             mine += others[: max(MAX_KEPT - len(mine), 0)]
 
-    @property
-    def exit_code(self) -> int:
-        return 2 if self.faults else 1 if self.warnings else 0
-
     def _lines(self) -> list[str]:
         return [_text(found) for found in (*self.faults, *self.warnings)]
 
@@ -78,16 +74,12 @@ class Verified(verb_base.Result):
         tone = {0: "good", 1: "", 2: "bad"}[self.exit_code]
         columns = ("code", "shard", "record", "member", "offset", "message")
         rows = [[found.get(name, "") for name in columns] for found in (*self.faults, *self.warnings)[:200]]
-        body = f'<p class="{tone}">{html_page.text(self._verdict())}</p>' + _listing(rows, columns)
+        body = f'<p class="{tone}">{html_page.text(self._verdict())}</p>'
+        if rows:  # a table that keeps room for what they say, and scrolls where there is too little
+            body += f'<div class="findings">{html_page.table(rows, header=columns, right=[4])}</div>'
         return {"text/plain": str(self), "text/html": html_page.fragment(body)}
-
-
-def _listing(rows: list[list[Any]], columns: tuple[str, ...]) -> str:
-    """Findings as a table that keeps room for what they say, and scrolls where there is too little."""
-    return f'<div class="findings">{html_page.table(rows, header=columns, right=[4])}</div>' if rows else ""
 
 
 def _text(found: dict[str, Any]) -> str:
     fault = Fault(found["code"], found["message"], found.get("shard"), found.get("record"), found.get("member"), found.get("offset"))
-    hint = f" Hint: {found['hint']}" if found.get("hint") else ""
-    return f"{fault}{hint}"
+    return f"{fault} Hint: {found['hint']}" if found.get("hint") else str(fault)

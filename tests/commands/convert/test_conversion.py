@@ -68,7 +68,7 @@ class TestWork:
     def work(sources: list[ShardToConvert], out: str, told: list[float] | None = None, **more: Any) -> Conversion:
         settings = tasks.Settings(Names(out), None, **({"exists": "replace", "manifest": {"format": "tfrecord", "options": {}}} | more))
         tick = (lambda size: None) if told is None else told.append
-        return Conversion(RECIPE, settings, sources, ("local", engines.EnginePlan(1, tick=tick)))
+        return Conversion(RECIPE, settings, sources, "local", engines.EnginePlan(1, tick=tick))
 
     def test_each_shard_has_an_output_and_all_is_told_of(self, sources: list[ShardToConvert]):
         told: list[float] = []

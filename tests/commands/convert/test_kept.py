@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tarviz.commands.convert.conversion import digest, kept_each, kept_sequence
+from tarviz.commands.convert.conversion import digest, find_kept, find_kept_sequence
 from tarviz.commands.convert.tasks import Settings, ShardToConvert
 from tarviz.formats.tfrecord import crc32c
 from tarviz.model.types import URL
@@ -50,7 +50,7 @@ class TestEach:
         put("o-1", part(0, 0, 7))
         put("o-3", part(2, 0, 7))
 
-        found = kept_each(settings("o-{}"), shards(3))
+        found = find_kept(settings("o-{}"), shards(3))
 
         assert {0: "o-1", 2: "o-3"} == {number: written.url for number, written in found.items()}
         assert [(7, len(DATA), True)] * 2 == [(written.records, written.bytes, written.kept) for written in found.values()]
@@ -70,14 +70,14 @@ class TestEach:
         ]:
             put("o-1", *parts, **more)
 
-            assert {} == kept_each(settings("o-{}"), shards(2))
+            assert {} == find_kept(settings("o-{}"), shards(2))
 
     def test_a_shard_without_a_version_proves_nothing(self):
         put("o-1", part(0, 0, 7, mtime=None))
         put("o-2", part(1, 0, 7, mtime=None, etag="v1"))
 
-        assert {} == kept_each(settings("o-{}"), shards(1, mtime=None))
-        assert [1] == [*kept_each(settings("o-{}"), shards(2, mtime=None, etag="v1"))]
+        assert {} == find_kept(settings("o-{}"), shards(1, mtime=None))
+        assert [1] == [*find_kept(settings("o-{}"), shards(2, mtime=None, etag="v1"))]
 
 
 class TestSequence:
@@ -86,7 +86,7 @@ class TestSequence:
     NAMES = "o-{shard}"
 
     def kept(self, count: int = 3, **more: Any) -> tuple[list[str], int, int]:
-        kept, number, record = kept_sequence(settings(self.NAMES, 100, **more), shards(count))
+        kept, number, record = find_kept_sequence(settings(self.NAMES, 100, **more), shards(count))
         return [written.url for written in kept], number, record
 
     def test_outputs_follow_each_other_from_record_to_record(self):
@@ -130,9 +130,9 @@ class TestSequence:
         put("o", part(0, 0, 5), part(1, 0, 5))
         put("o-1", part(1, 5, 9))
 
-        kept, number, record = kept_sequence(settings("o"), shards(2))
+        kept, number, record = find_kept_sequence(settings("o"), shards(2))
         assert (["o"], 2, 0) == ([written.url for written in kept], number, record)
-        assert ([], 0, 0) == kept_sequence(settings("o", inputs="others"), shards(2))
+        assert ([], 0, 0) == find_kept_sequence(settings("o", inputs="others"), shards(2))
 
 
 def test_a_list_of_inputs_has_a_name_that_depends_on_all_of_it():

@@ -44,7 +44,7 @@ class TestProtocol:
             ({"TERM": "screen-256color", "KITTY_WINDOW_ID": "1"}, None),
             ({"TERM": "tmux-256color", "TERM_PROGRAM": "tmux", "LC_TERMINAL": "iTerm2"}, None),
         ]:
-            assert expected == inline_images._told(environ)
+            assert expected == inline_images._terminal_protocol(environ)
 
     def test_no_terminal_gets_no_picture(self):
         assert inline_images.protocol("auto", {"TERM": "xterm-kitty"}) is None
