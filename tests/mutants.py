@@ -15,6 +15,7 @@ import contextlib
 import copy
 import datetime
 import difflib
+import gc
 import itertools
 import json
 import multiprocessing
@@ -109,7 +110,7 @@ def _text(node: ast.AST) -> bool:
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:
     """Kinds of faults that fit a node, each with what stands in its place."""
-    other = copy.deepcopy(node)
+    other = copy.copy(node)
     match node, other:
         case ast.Compare(ops=[op]), ast.Compare():
             other.ops = [_COMPARED[type(op)]()]
@@ -326,7 +327,14 @@ class Tests:
             chosen = files.setdefault(name.partition("::")[0], [])
             if sum(each.partition("[")[0] == name.partition("[")[0] for each in chosen) < CASES:
                 chosen.append(name)
-        order = sorted(files, key=lambda file: (file not in first, sum(self.runs.seconds.get(each, 0.01) for each in files[file])))
+
+        def near(file: str) -> int:
+            """How many folders a file shares with the mirrors."""
+            return max((len(os.path.commonpath([file, each]).split("/")) for each in first[1:]), default=0)
+
+        order = sorted(
+            files, key=lambda file: (file not in first, -near(file), sum(self.runs.seconds.get(each, 0.01) for each in files[file]))
+        )
         turns = []
         for batch in (order[at : at + FILES] for at in range(0, len(order), FILES)):
             spent, turn = 0.0, []
@@ -390,6 +398,8 @@ def _pytest(place: Path, environment: dict[str, str], words: list[str], out: Con
     sys.path[:] = [str(place), *(each for each in sys.path if each not in ("", str(ROOT), str(place)))]
     for name in [each for each in sys.modules if each.partition(".")[0] in ("tests", "tarviz")]:
         del sys.modules[name]  # what is imported now is the tree's
+    gc.freeze()  # or at its end pytest looks five times over all that was imported
+    gc.unfreeze = int
     with open(1, "w", closefd=False) as sys.stdout:
         code = pytest.main([*words, "-W", "ignore::pytest.PytestAssertRewriteWarning"])  # Hypothesis is imported already
     os._exit(code)
@@ -578,7 +588,8 @@ def main() -> int:
     options.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     asked = options.parse_args()
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "-1"}  # as tests/conftest.py, before anything imports TensorFlow
-    _WARM.set_forkserver_preload(["pytest", "hypothesis", "numpy", "PIL.Image", "duckdb", "tensorflow"])
+    plugins = ["xdist.plugin", "anyio.pytest_plugin", "pytest_timeout", "_hypothesis_pytestplugin"]
+    _WARM.set_forkserver_preload(["pytest", *plugins, "hypothesis", "numpy", "PIL.Image", "duckdb", "tensorflow"])
     print(f"--seed {asked.seed}", flush=True)
     modules = drawn(all_of(ROOT, "tarviz/**/*.py", python_mutants), asked.python, asked.seed)
     scripts = drawn(all_of(ROOT, "tarviz/**/*.mjs", script_mutants), asked.javascript, asked.seed)

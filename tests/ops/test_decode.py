@@ -332,15 +332,15 @@ class TestInTheGraph:
             assert (400, 300, channels) == op.apply_tf(tf.constant(encoded(large, "JPEG", quality=100))).shape
         assert (61, 40, 1) == Decode("jpg", channels=1).apply_tf(tf.constant(encoded(picture(), "JPEG"))).shape
 
-    @pytest.mark.parametrize("form", ["JPEG", "PNG"])
-    def test_one_above_the_limit_is_not(self, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize(("form", "size"), [("JPEG", (400, 300)), ("PNG", (400, 300)), ("PNG", (2, 66_000))])
+    def test_one_above_the_limit_is_not(self, form: str, size: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
         tf = pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensorflow-cpu]'")
-        data = encoded(picture(size=(400, 300)), form, quality=100)
+        data = encoded(picture(size=size), form, quality=100)
         seen: list[bytes] = []
         monkeypatch.setattr(Decode, "apply", lambda self, data: seen.append(data) or np.zeros((1, 1, 3), np.uint8))
 
         assert len(data) > 100_000
-        for limit, expected in ((400 * 300, []), (400 * 300 - 1, [data])):
+        for limit, expected in ((size[0] * size[1], []), (size[0] * size[1] - 1, [data])):
             monkeypatch.setattr("tarviz.ops.decode.MAX_PIXELS", limit)
             Decode("jpg").apply_tf(tf.constant(data))
             assert expected == seen
