@@ -8,6 +8,7 @@ import re
 import struct
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,8 +201,6 @@ def _seen(array: NDArray[Any]) -> NDArray[np.uint8]:
 def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", windows: Sequence[str] = ()) -> None:
     """Into `panel`: numbers [h, w, bands] as what they are: three or four bands as colours, two of fractions as motion, others one at a
     time; with their window, and the choice of seeing any band alone."""
-    from PIL import Image as Pil
-
     bands = array.shape[2]
     if bands == 1:
         numbers(array[:, :, 0], meta, panel, usual=usual, windows=windows)
@@ -227,9 +226,7 @@ def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey"
         if array.dtype != np.uint8:
             panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))
     label += f", one pixel in {step}" if step > 1 else ""
-    panel.blocks.append(Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], label))
-    counts, low, high = tones.histogram(array)
-    panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))
+    panel.blocks.extend([drawing(shown, label), _values_histogram(array)])
 
 
 def numbers(
@@ -239,23 +236,28 @@ def numbers(
 
     `windows` of its own are offered before those of every picture; the first is taken unless another is asked for.
     """
-    from PIL import Image as Pil
-
     shown, tone = tones.shade(array, meta.options.get("window", "".join(windows[:1])), meta.options.get("palette", ""), usual=usual)
     panel.controls.append(Control("window", "window", tone.window, choices=(*windows, *tones.WINDOWS)))
     panel.controls.append(Control("palette", "colours", tone.palette, choices=tones.PALETTES))
     step = max(1, math.ceil(math.sqrt(array.size / _MAX_VALUES)))
     dtype = _dtype(array)
-    height, width = array.shape
     if as_it_is is not None and (tone.window, tone.palette) == ("raw", "grey"):
         panel.blocks.append(as_it_is)
     else:
         names = tuple(str(name) for name in meta.options.get("classes") or ()) if tone.palette == "ids" else ()
         values = array[::step, ::step].astype(f"<{dtype}").tobytes()
-        data = encode(Pil.fromarray(shown), "PNG")
-        panel.blocks.append(Image(data, "image/png", width, height, str(tone), values, _DTYPES[dtype], step, names))
+        panel.blocks.append(replace(drawing(shown, str(tone)), values=values, dtype=_DTYPES[dtype], step=step, names=names))
+    panel.blocks.append(_values_histogram(array))
+
+
+def drawing(pixels: NDArray[np.uint8], label: str) -> Image:
+    """Colours [h, w] or [h, w, 3 or 4] as a picture to be shown."""
+    return Image(encode(pixels, "PNG"), "image/png", pixels.shape[1], pixels.shape[0], label)
+
+
+def _values_histogram(array: NDArray[Any]) -> Plot:
     counts, low, high = tones.histogram(array)
-    panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))
+    return Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}")
 
 
 def _dtype(array: NDArray[Any]) -> str:
@@ -286,9 +288,13 @@ def _histogram(picture: Picture) -> Plot | Note:
     return Plot("bars", series, "values 0…255")
 
 
-def encode(picture: Picture, kind: str, quality: int = 80) -> bytes:
-    """The picture as PNG, JPEG or WebP; modes a browser cannot show are converted."""
-    if picture.mode in _NUMBERS:
+def encode(picture: Picture | NDArray[np.uint8], kind: str, quality: int = 80) -> bytes:
+    """The picture, or its pixels, as PNG, JPEG or WebP; modes a browser cannot show are converted."""
+    if isinstance(picture, np.ndarray):
+        from PIL import Image as Pil
+
+        picture = Pil.fromarray(picture)
+    elif picture.mode in _NUMBERS:
         picture = _shaded(picture)
     elif picture.mode not in ("L", "RGB", "RGBA"):
         picture = picture.convert("RGBA" if "transparency" in picture.info or picture.mode in ("LA", "PA", "La", "RGBa") else "RGB")
