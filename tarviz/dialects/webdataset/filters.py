@@ -7,6 +7,7 @@ first and run at once.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from tarviz.dialects import check_function
 from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, PatternDecoder
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
@@ -98,13 +100,6 @@ def transform_with(sample: Any, transformers: Any) -> Any:
     return list(per_item.mapped_by_place(tuple(transformers), False, sample)) if transformers else sample
 
 
-def checked(f: Any, where: str) -> Any:
-    """`f`; `UsageError` where it cannot be called."""
-    if not callable(f):
-        raise UsageError(f"{where} expects a function, got {f!r}.")
-    return f
-
-
 def count(where: str, size: Any) -> int:
     """`size` as an integer, `1e4` too; `UsageError` where it is not a whole number from 1 on."""
     if isinstance(size, bool) or not isinstance(size, int | float) or size < 1 or size != size // 1:
@@ -127,7 +122,7 @@ Cached = stages.Memory
 
 def map(f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Each:
     """`f` of each item; None leaves it out."""
-    return Each(partial(per_item.mapped, checked(f, "map")), handler)
+    return Each(partial(per_item.mapped, check_function(f, "map expects a function")), handler)
 
 
 def decode(
@@ -154,15 +149,11 @@ def xdecode(
     return map(PatternDecoder((*known, *args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode))
 
 
-def _read(file: Any) -> Any:
-    return file.read()
-
-
 def _read_text(file: Any) -> str:
     return str(file.read().decode("utf-8"))
 
 
-_PLAIN = (("*.bin", _read), ("*.txt", _read_text))
+_PLAIN = (("*.bin", operator.methodcaller("read")), ("*.txt", _read_text))
 
 
 def associate(associator: Any, **kw: Any) -> Each:
@@ -174,13 +165,13 @@ def map_dict(handler: Handler = reraise_exception, **functions: Callable[[Any], 
     """A function for each field named."""
     if not functions:
         raise UsageError("map_dict expects field=function.", hint="For example .map_dict(cls=int).")
-    found = {name: checked(f, f"map_dict({name}=…)") for name, f in functions.items()}
+    found = {name: check_function(f, f"map_dict({name}=…) expects a function") for name, f in functions.items()}
     return Each(partial(per_item.mapped_by_name, found), handler)
 
 
 def select(predicate: Callable[[Any], Any]) -> Each:
     """Only the items for which `predicate` is true."""
-    return Each(partial(per_item.selected, checked(predicate, "select")))
+    return Each(partial(per_item.selected, check_function(predicate, "select expects a function")))
 
 
 def to_tuple(*args: Any, handler: Handler = reraise_exception, missing_is_error: bool = True, none_is_error: bool | None = None) -> Each:
@@ -190,7 +181,7 @@ def to_tuple(*args: Any, handler: Handler = reraise_exception, missing_is_error:
 
 def map_tuple(*functions: Callable[[Any], Any] | None, handler: Handler = reraise_exception) -> Each:
     """A function for each place of a tuple; None leaves it."""
-    found = tuple(f if f is None else checked(f, "map_tuple") for f in functions)
+    found = tuple(f if f is None else check_function(f, "map_tuple expects a function") for f in functions)
     return Each(partial(per_item.mapped_by_place, found, False), handler)
 
 
