@@ -55,7 +55,7 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
     if not len(blob):
         raise DataError(f".{ext} is empty, 0 bytes.", code="E_DECODE")
     if (array := wider(blob)) is not None:
-        return Pil.fromarray(_seen(array))
+        return Pil.fromarray(_colours(array))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # our own limit below is the stricter one
         try:
@@ -190,7 +190,7 @@ def _turn_pages(panel: Panel, page: int, count: int) -> None:
         panel.controls.append(Control("page", "page", min(page, count - 1), high=count - 1))
 
 
-def _seen(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _colours(array: NDArray[Any]) -> NDArray[np.uint8]:
     """Numbers [h, w, bands] as the colours in which `planes` shows them first."""
     bands = array.shape[2]
     if bands == 2 and array.dtype.kind == "f":
@@ -295,7 +295,7 @@ def encode(picture: Picture | NDArray[np.uint8], kind: str, quality: int = 80) -
 
         picture = Pil.fromarray(picture)
     elif picture.mode in _NUMBERS:
-        picture = _shaded(picture)
+        picture = _shade(picture)
     elif picture.mode not in ("L", "RGB", "RGBA"):
         picture = picture.convert("RGBA" if "transparency" in picture.info or picture.mode in ("LA", "PA", "La", "RGBa") else "RGB")
     out = io.BytesIO()
@@ -306,7 +306,7 @@ def encode(picture: Picture | NDArray[np.uint8], kind: str, quality: int = 80) -
     return out.getvalue()
 
 
-def _shaded(picture: Picture) -> Picture:
+def _shade(picture: Picture) -> Picture:
     from PIL import Image as Pil
 
     return Pil.fromarray(tones.shade(_array(picture))[0])
@@ -322,7 +322,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes:
     if picture.mode in ("P", "PA", "1"):
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
     elif picture.mode in _NUMBERS or (picture.mode == "L" and picture.format not in _LOSSY and tones.is_ids(_array(picture))):
-        picture = _shaded(picture)  # before it is made small, so that it has the colours of the whole
+        picture = _shade(picture)  # before it is made small, so that it has the colours of the whole
     elif picture.mode not in ("L", "LA", "RGB", "RGBA"):
         picture = picture.convert("RGB")
     if not small:
