@@ -7,8 +7,16 @@ and the runners; it reads, decodes and encodes nothing by itself. Where its text
 
 import difflib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tarviz.model.errors import UsageError
+
+
+def check_function(f: Any, what: str, hint: str | None = None) -> Any:
+    """`f`; `UsageError` where it cannot be called."""
+    if not callable(f):
+        raise UsageError(f"{what}, got {f!r}.", hint=hint)
+    return f
 
 
 def refuse_unknown(where: str, unknown: Iterable[str], known: Sequence[str]) -> None:

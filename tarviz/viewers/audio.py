@@ -13,8 +13,9 @@ from tarviz.looks import sound
 from tarviz.model.errors import DataError, MissingPackageError
 from tarviz.ops.values.payloads import kind_of
 from tarviz.ops.values.sounds import SOUNDS, decode_sound
-from tarviz.viewers.panel import Audio, Image, Meta, Note, Panel, Plot
-from tarviz.viewers.spark import sparkline
+from tarviz.viewers.image import drawing
+from tarviz.viewers.panel import Audio, Meta, Note, Panel
+from tarviz.viewers.spark import envelope, envelope_plot, sparkline
 
 EXTENSIONS = SOUNDS
 
@@ -25,6 +26,7 @@ _MIME |= {"caf": "audio/x-caf", "w64": "audio/x-w64", "rf64": "audio/wav", "voc"
 _BEGINS = {"wav": (b"RIFF", b"RIFX", b"RF64"), "flac": (b"fLaC",), **dict.fromkeys(("ogg", "oga", "opus"), (b"OggS",))}
 _TYPES = {1: "u1", 2: "<i2", 4: "<i4"}
 _MOST_SECONDS = 120
+_MOST_PARTS = 600  # of a waveform
 _NONE: NDArray[Any] = np.zeros(0)
 
 
@@ -33,26 +35,21 @@ def claims(head: bytes) -> bool:
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
-    from PIL import Image as Pil
-
-    from tarviz.viewers.image import encode
-
-    panel, samples = _heard(blob, meta)
+    panel, samples = _load(blob, meta)
     if len(samples):
-        low, high = _envelope(samples)
-        panel.blocks.append(Plot("envelope", (("low", tuple(low.tolist())), ("high", tuple(high.tolist()))), "waveform, first channel"))
-        picture = sound.spectrogram(samples.astype(np.float32))
-        label = "spectrogram, low notes at the bottom"
-        panel.blocks.append(Image(encode(Pil.fromarray(picture), "PNG"), "image/png", picture.shape[1], picture.shape[0], label))
+        panel.blocks.append(envelope_plot(samples, min(len(samples), _MOST_PARTS), "waveform, first channel"))
+        panel.blocks.append(drawing(sound.spectrogram(samples.astype(np.float32)), "spectrogram, low notes at the bottom"))
     return panel
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
-    panel, samples = _heard(blob, meta)
-    return sparkline(np.stack(_envelope(samples), axis=1).reshape(-1), size) if len(samples) else f"♪ {panel.summary}"
+    panel, samples = _load(blob, meta)
+    if not len(samples):
+        return f"♪ {panel.summary}"
+    return sparkline(np.stack(envelope(samples, min(len(samples), _MOST_PARTS))[:2], axis=1).reshape(-1), size)
 
 
-def _heard(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
+def _load(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
     """A panel without pictures, and the first channel within −1 … 1; no samples where the library for them is not installed."""
     last = meta.ext.rpartition(".")[2]
     begins = bytes(blob[:4])
@@ -74,12 +71,6 @@ def _heard(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:
     if found.length > _MOST_SECONDS:
         panel.blocks.append(Note(f"The pictures show the first {_MOST_SECONDS} s; all of it is played."))
     return panel, found.samples[:, 0]
-
-
-def _envelope(samples: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The lowest and the highest of up to 600 parts of the samples."""
-    edges = np.unique(np.linspace(0, len(samples), min(len(samples), 600) + 1).astype(int)[:-1])
-    return np.minimum.reduceat(samples, edges), np.maximum.reduceat(samples, edges)
 
 
 def _wav(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:

@@ -8,6 +8,7 @@ import re
 import struct
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
     if not len(blob):
         raise DataError(f".{ext} is empty, 0 bytes.", code="E_DECODE")
     if (array := wider(blob)) is not None:
-        return Pil.fromarray(_seen(array))
+        return Pil.fromarray(_colours(array))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # our own limit below is the stricter one
         try:
@@ -189,7 +190,7 @@ def _turn_pages(panel: Panel, page: int, count: int) -> None:
         panel.controls.append(Control("page", "page", min(page, count - 1), high=count - 1))
 
 
-def _seen(array: NDArray[Any]) -> NDArray[np.uint8]:
+def _colours(array: NDArray[Any]) -> NDArray[np.uint8]:
     """Numbers [h, w, bands] as the colours in which `planes` shows them first."""
     bands = array.shape[2]
     if bands == 2 and array.dtype.kind == "f":
@@ -200,8 +201,6 @@ def _seen(array: NDArray[Any]) -> NDArray[np.uint8]:
 def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", windows: Sequence[str] = ()) -> None:
     """Into `panel`: numbers [h, w, bands] as what they are: three or four bands as colours, two of fractions as motion, others one at a
     time; with their window, and the choice of seeing any band alone."""
-    from PIL import Image as Pil
-
     bands = array.shape[2]
     if bands == 1:
         numbers(array[:, :, 0], meta, panel, usual=usual, windows=windows)
@@ -227,9 +226,7 @@ def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey"
         if array.dtype != np.uint8:
             panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))
     label += f", one pixel in {step}" if step > 1 else ""
-    panel.blocks.append(Image(encode(Pil.fromarray(shown), "PNG"), "image/png", shown.shape[1], shown.shape[0], label))
-    counts, low, high = tones.histogram(array)
-    panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))
+    panel.blocks.extend([drawing(shown, label), _values_histogram(array)])
 
 
 def numbers(
@@ -239,23 +236,28 @@ def numbers(
 
     `windows` of its own are offered before those of every picture; the first is taken unless another is asked for.
     """
-    from PIL import Image as Pil
-
     shown, tone = tones.shade(array, meta.options.get("window", "".join(windows[:1])), meta.options.get("palette", ""), usual=usual)
     panel.controls.append(Control("window", "window", tone.window, choices=(*windows, *tones.WINDOWS)))
     panel.controls.append(Control("palette", "colours", tone.palette, choices=tones.PALETTES))
     step = max(1, math.ceil(math.sqrt(array.size / _MAX_VALUES)))
     dtype = _dtype(array)
-    height, width = array.shape
     if as_it_is is not None and (tone.window, tone.palette) == ("raw", "grey"):
         panel.blocks.append(as_it_is)
     else:
         names = tuple(str(name) for name in meta.options.get("classes") or ()) if tone.palette == "ids" else ()
         values = array[::step, ::step].astype(f"<{dtype}").tobytes()
-        data = encode(Pil.fromarray(shown), "PNG")
-        panel.blocks.append(Image(data, "image/png", width, height, str(tone), values, _DTYPES[dtype], step, names))
+        panel.blocks.append(replace(drawing(shown, str(tone)), values=values, dtype=_DTYPES[dtype], step=step, names=names))
+    panel.blocks.append(_values_histogram(array))
+
+
+def drawing(pixels: NDArray[np.uint8], label: str) -> Image:
+    """Colours [h, w] or [h, w, 3 or 4] as a picture to be shown."""
+    return Image(encode(pixels, "PNG"), "image/png", pixels.shape[1], pixels.shape[0], label)
+
+
+def _values_histogram(array: NDArray[Any]) -> Plot:
     counts, low, high = tones.histogram(array)
-    panel.blocks.append(Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}"))
+    return Plot("bars", (("grey", tuple(counts)),), f"values {low:.5g}…{high:.5g}")
 
 
 def _dtype(array: NDArray[Any]) -> str:
@@ -286,10 +288,14 @@ def _histogram(picture: Picture) -> Plot | Note:
     return Plot("bars", series, "values 0…255")
 
 
-def encode(picture: Picture, kind: str, quality: int = 80) -> bytes:
-    """The picture as PNG, JPEG or WebP; modes a browser cannot show are converted."""
-    if picture.mode in _NUMBERS:
-        picture = _shaded(picture)
+def encode(picture: Picture | NDArray[np.uint8], kind: str, quality: int = 80) -> bytes:
+    """The picture, or its pixels, as PNG, JPEG or WebP; modes a browser cannot show are converted."""
+    if isinstance(picture, np.ndarray):
+        from PIL import Image as Pil
+
+        picture = Pil.fromarray(picture)
+    elif picture.mode in _NUMBERS:
+        picture = _shade(picture)
     elif picture.mode not in ("L", "RGB", "RGBA"):
         picture = picture.convert("RGBA" if "transparency" in picture.info or picture.mode in ("LA", "PA", "La", "RGBa") else "RGB")
     out = io.BytesIO()
@@ -300,7 +306,7 @@ def encode(picture: Picture, kind: str, quality: int = 80) -> bytes:
     return out.getvalue()
 
 
-def _shaded(picture: Picture) -> Picture:
+def _shade(picture: Picture) -> Picture:
     from PIL import Image as Pil
 
     return Pil.fromarray(tones.shade(_array(picture))[0])
@@ -316,7 +322,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes:
     if picture.mode in ("P", "PA", "1"):
         picture = picture.convert("RGBA" if "transparency" in picture.info else "RGB")
     elif picture.mode in _NUMBERS or (picture.mode == "L" and picture.format not in _LOSSY and tones.is_ids(_array(picture))):
-        picture = _shaded(picture)  # before it is made small, so that it has the colours of the whole
+        picture = _shade(picture)  # before it is made small, so that it has the colours of the whole
     elif picture.mode not in ("L", "LA", "RGB", "RGBA"):
         picture = picture.convert("RGB")
     if not small:

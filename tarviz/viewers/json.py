@@ -64,10 +64,10 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     except DataError as error:
         text = bytes(blob[:4096]).decode("utf-8", "replace")
         return Panel(f"{error.code}: {error.message}", [Note(f"{error.code}: {error.message}", "bad"), Text(text)], error=error)
-    return Panel(node_text(root, 120), [*_said(root), Tree(root, meta.ext)], _facts(root))
+    return Panel(node_text(root, 120), [*_talk(root), Tree(root, meta.ext)], _facts(root))
 
 
-def _said(root: Node) -> list[Block]:
+def _talk(root: Node) -> list[Block]:
     """What a reader looks for first: a conversation as turns, a text as text."""
     spoken = turns(root)
     if spoken:

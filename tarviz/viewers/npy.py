@@ -17,8 +17,9 @@ from tarviz.formats.tenbin import decode_buffer
 from tarviz.looks import points, tones
 from tarviz.model.errors import DataError
 from tarviz.ops.values.structured import decode_structured
+from tarviz.viewers.image import encode, planes
 from tarviz.viewers.panel import Block, Control, Meta, Note, Panel, Plot, Points, Table, Text
-from tarviz.viewers.spark import sparkline
+from tarviz.viewers.spark import envelope_plot, sparkline
 
 EXTENSIONS = ("npy", "npz", "ten", "tenbin", "tb", "safetensors")
 MAGIC = (b"\x93NUMPY", b"~TenBin~")
@@ -123,8 +124,6 @@ def draw(
     if way in ("cloud", "lines", "numbers") and not colour:
         panel.blocks.extend(_rows(array, way))
     else:
-        from tarviz.viewers.image import planes
-
         planes(np.ascontiguousarray(array if colour else array[:, :, None]), meta, panel, usual=usual, windows=windows)
     if array.size <= 256 and way != "numbers":
         panel.blocks.append(Text(np.array2string(array, threshold=300, max_line_width=100, precision=6), numbered=False))
@@ -188,14 +187,7 @@ def _line(array: NDArray[Any]) -> Plot:
     values = array.real.astype(np.float64)
     if len(values) <= 2000:
         return Plot("lines", (("value", tuple(values.tolist())),), f"{len(values)} values")
-    edges = np.linspace(0, len(values), 1001).astype(int)[:-1]
-    with np.errstate(all="ignore"):
-        low, high = np.fmin.reduceat(values, edges), np.fmax.reduceat(values, edges)
-    return Plot(
-        "envelope",
-        (("low", tuple(low.tolist())), ("high", tuple(high.tolist()))),
-        f"{len(values)} values, lowest and highest of each thousandth",
-    )
+    return envelope_plot(values, 1000, f"{len(values)} values, lowest and highest of each thousandth")
 
 
 def _columns(array: NDArray[Any]) -> Table:
@@ -216,10 +208,6 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
 
 def drawn(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", window: str = "", slices: bool = False) -> bytes:
     """The picture of an array for a tile: what `draw` shows of it first."""
-    from PIL import Image as Pil
-
-    from tarviz.viewers.image import encode
-
     array, colour = (array, False) if slices else in_colour(array)
     while array.ndim > (3 if colour else 2):
         array = array[len(array) // 2]
@@ -228,10 +216,10 @@ def drawn(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", 
     if way == "lines":
         return sparkline(array.astype(np.float64), size)
     if way == "cloud":
-        return encode(Pil.fromarray(points.drawn(array, size)), "PNG")
+        return encode(points.drawn(array, size), "PNG")
     step = max(1, math.ceil(max(array.shape[:2]) / size))
     if colour:
         shown = tones.coloured(np.ascontiguousarray(array[::step, ::step]), window)[0]
     else:
         shown = tones.shade(np.ascontiguousarray(array), window, usual=usual)[0][::step, ::step]
-    return encode(Pil.fromarray(np.ascontiguousarray(shown)), "PNG")
+    return encode(np.ascontiguousarray(shown), "PNG")

@@ -102,9 +102,9 @@ def view(blob: bytes | memoryview, meta: Meta, *, as_: str | None = None) -> Pan
     try:
         panel: Panel = replace(_modules()[name].view(blob, meta), viewer=name)
     except TarvizError as error:
-        panel = _refused(name, error, blob)
+        panel = _refusal_panel(name, error, blob)
     except Exception as error:  # noqa: BLE001 - the rim: decoders and plugins raise anything on hostile bytes
-        panel = _refused(name, _decode_error(meta.ext, error), blob)
+        panel = _refusal_panel(name, _decode_error(meta.ext, error), blob)
     return panel
 
 
@@ -120,7 +120,7 @@ def _decode_error(ext: str, error: BaseException) -> DataError:
     return DataError(f".{ext} cannot be decoded ({text}).", code="E_DECODE")
 
 
-def _refused(viewer: str, error: TarvizError, blob: memoryview) -> Panel:
+def _refusal_panel(viewer: str, error: TarvizError, blob: memoryview) -> Panel:
     return Panel(
         f"{error.code}: {error.message}",
         [Note(f"{error.code}: {error.message} {error.hint or ''}".rstrip(), "warn" if error.code in _NO_DAMAGE else "bad"), Hex()],

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks import tones
+from tarviz.viewers.panel import Plot
 
 _INK = (31, 119, 180)
+
+
+def envelope(values: NDArray[Any], parts: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.intp]]:
+    """The lowest and the highest of each of `parts` parts of values [n] or [n, lines], n at least that many, and where each begins."""
+    edges = np.linspace(0, len(values), parts + 1).astype(int)[:-1]
+    with np.errstate(all="ignore"):
+        return np.fmin.reduceat(values, edges), np.fmax.reduceat(values, edges), edges
+
+
+def envelope_plot(values: NDArray[Any], parts: int, label: str) -> Plot:
+    """The envelope of values [n] as a plot."""
+    low, high, _ = envelope(values, parts)
+    return Plot("envelope", (("low", tuple(low.tolist())), ("high", tuple(high.tolist()))), label)
 
 
 def sparkline(values: NDArray[np.float64], size: int) -> bytes:
@@ -18,8 +33,7 @@ def sparkline(values: NDArray[np.float64], size: int) -> bytes:
 
     lines = np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).reshape(len(values), -1)
     columns = min(size, len(lines))
-    edges = np.linspace(0, len(lines), columns + 1).astype(int)[:-1]
-    low, high = np.minimum.reduceat(lines, edges), np.maximum.reduceat(lines, edges)
+    low, high, edges = envelope(lines, columns)
     bottom, top = float(low.min()), float(high.max())
     scale = (size - 3) / (top - bottom) if top > bottom else 0.0
     # a column begins where the one before ended, so that the line has no gaps

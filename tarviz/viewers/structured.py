@@ -20,7 +20,7 @@ _ROWS, _COLUMNS, _LONGEST = 200, 40, 80
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:
-    value = decode_payload(_named(blob, meta.ext), blob)
+    value = decode_payload(_true_ext(blob, meta.ext), blob)
     if is_table(value):
         found, summary = table(value)
         panel = Panel(summary, [], [("columns", ", ".join(f"{name} {column.dtype}" for name, column in list(value.items())[:_COLUMNS]))])
@@ -33,7 +33,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
 
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
-    value = decode_payload(_named(blob, meta.ext), blob)
+    value = decode_payload(_true_ext(blob, meta.ext), blob)
     if is_table(value) and has_places(value):
         return drawn(of_columns(value), "points", size)
     if not is_table(value):
@@ -42,7 +42,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     return "\n".join([summary, "  ".join(found.columns), *("  ".join(row) for row in found.rows[:4])])[:400]
 
 
-def _named(blob: memoryview, ext: str) -> str:
+def _true_ext(blob: memoryview, ext: str) -> str:
     """The extension that says what the bytes are, where the field's own does not."""
     known = ext.rpartition(".")[2] in EXTENSIONS
     return ext if known else "parquet" if bytes(blob[:4]) == b"PAR1" else "arrow"

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tarviz.model.errors import DataError, MissingPackageError
 from tarviz.ops.values.films import FILMS, Cut, FilmFacts, decode_film, film_facts
 from tarviz.ops.values.payloads import kind_of
+from tarviz.viewers.image import encode
 from tarviz.viewers.panel import Frames, Meta, Panel, Video
 
 EXTENSIONS = tuple(ending for ending in FILMS if ending != "ts")  # which is TypeScript, too
@@ -44,7 +45,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
     except MissingPackageError:
         return panel
     times = Cut(frames=len(frames)).times(facts.seconds) if facts.seconds else [0.0]
-    panel.blocks.append(Frames(_jpeg(np.concatenate(frames, axis=1)), "image/jpeg", tuple(round(time, 3) for time in times)))
+    panel.blocks.append(Frames(encode(np.concatenate(frames, axis=1), "JPEG", 82), "image/jpeg", tuple(round(time, 3) for time in times)))
     seconds = "" if facts.seconds is None else f"{facts.seconds:.2f} s, "
     panel.facts.extend([("size of a frame", f"{facts.width}×{facts.height}"), ("duration", seconds.removesuffix(", ") or "not said")])
     panel.facts.extend([("frames a second", f"{facts.rate:.4g}"), ("codec", facts.codec)])
@@ -56,14 +57,6 @@ def _spread(blob: memoryview, facts: FilmFacts, count: int, side: int) -> list[N
     frames = decode_film(blob, Cut(frames=count) if facts.seconds else Cut(seconds=_FIRST), least=(side // 2, side // 2))
     step = -(-max(frames.shape[1:3]) // side)
     return list(frames[:count, ::step, ::step])
-
-
-def _jpeg(pixels: NDArray[np.uint8]) -> bytes:
-    from PIL import Image as Pil
-
-    from tarviz.viewers.image import encode
-
-    return encode(Pil.fromarray(pixels), "JPEG", 82)
 
 
 def _check_boxes(blob: memoryview, ext: str) -> None:
@@ -84,6 +77,6 @@ def _check_boxes(blob: memoryview, ext: str) -> None:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     try:
-        return _jpeg(_spread(blob, film_facts(blob), 1, size)[0])
+        return encode(_spread(blob, film_facts(blob), 1, size)[0], "JPEG", 82)
     except MissingPackageError:
         return f"▶ {view(blob, meta).summary}"

@@ -46,14 +46,14 @@ def load(blob: memoryview, ext: str) -> Volume:
     if how == "MONOCHROME1":
         windows.insert(0, f"the file's, high is dark {high:g}…{low:g}")
     elif how == "PALETTE COLOR":
-        pixels, windows = _looked_up(pixels, about), []
+        pixels, windows = _look_up(pixels, about), []
     elif width > 0:
         windows.insert(0, f"the file's {low:g}…{high:g}")
     facts = [(name, str(about[name].value)) for name in _FACTS if name in about]
     return Volume(pixels, tuple(windows), facts, about.get("SamplesPerPixel", 1) == 1 and how != "PALETTE COLOR")
 
 
-def _looked_up(numbers: NDArray[Any], about: Any) -> NDArray[np.uint8]:
+def _look_up(numbers: NDArray[Any], about: Any) -> NDArray[np.uint8]:
     """The colours [..., 3] that the file's table has for its numbers."""
     from pydicom.pixels import apply_color_lut
 

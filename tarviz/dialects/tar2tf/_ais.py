@@ -48,7 +48,7 @@ class AisDataset(_shards.Bucket):
         super().__init__(bucket_name, proxy_url)
         whole_number("num_workers", num_workers)
         self.num_workers = num_workers
-        self.chain, self.selection = translated(val_op, label_op)
+        self.chain, self.selection = translate(val_op, label_op)
 
     def pipeline(self, template: str | Sequence[str]) -> Pipeline:
         """The shards that a template below the bucket stands for, with the ops as a chain; class fields still raw."""
@@ -89,7 +89,7 @@ class RawCall:
         return self.f({name: value for name, value in names(record).items() if name not in self.added})
 
 
-def translated(val_op: Any, label_op: Any) -> tuple[Chain, Selection]:
+def translate(val_op: Any, label_op: Any) -> tuple[Chain, Selection]:
     """Value and label as one chain and a selection.
 
     An op that is alone on its field works in place. Where a field is wanted in two ways (decoded and raw, or decoded twice), each

@@ -68,11 +68,11 @@ class _TransformedRows:
         self, pieces: list[Piece], epoch: int, report: ReadReport, trail: Trail | None = None, number: int = 0
     ) -> Generator[tuple[int, MadeRow], None, None]:
         """See `RowSource`; a piece is read as a whole, and what is not of it is passed over."""
-        name, asked = self.place.name, self._asked(epoch)
+        name, asked = self.place.name, self._request(epoch)
 
         def opened(numbered: tuple[int, Piece], own: ReadReport) -> Generator[tuple[int, Piece, MadeRow], None, None]:
             at, piece = numbered
-            return ((at, piece, row) for row in _fetched(name, piece.url, asked, own))
+            return ((at, piece, row) for row in _fetch(name, piece.url, asked, own))
 
         left = list(enumerate(pieces[number:], number))
         with closing(ahead(left, opened, report, self.place.count or _SHARDS, True, _AHEAD)) as found:
@@ -81,9 +81,9 @@ class _TransformedRows:
                 if error is not None and not row.behind:  # of the shard, not of a record
                     raise error
                 if piece.has(row.behind - 1):
-                    yield at, row if error is not None else self._picked(piece, row)
+                    yield at, row if error is not None else self._pick(piece, row)
 
-    def _asked(self, epoch: int) -> str:
+    def _request(self, epoch: int) -> str:
         pipeline, plain = self.pipeline, ReadOptions()
         given = {each.name: getattr(pipeline.options, each.name) for each in fields(ReadOptions)}
         options = {name: value for name, value in given.items() if value != getattr(plain, name)}
@@ -91,7 +91,7 @@ class _TransformedRows:
         names = None if needs is None else sorted(needs)
         return json.dumps({"chain": str(pipeline.chain), "seed": pipeline.seed, "epoch": epoch, "options": options, "fields": names})
 
-    def _picked(self, piece: Piece, row: MadeRow) -> MadeRow:
+    def _pick(self, piece: Piece, row: MadeRow) -> MadeRow:
         places = {"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}
         try:
             value = self.pipeline.select.pick(places | row.value)
@@ -100,7 +100,7 @@ class _TransformedRows:
             return MadeRow(row.key, row.behind, error)
 
 
-def _fetched(name: str, url: URL, asked: str, report: ReadReport) -> Generator[MadeRow, None, None]:
+def _fetch(name: str, url: URL, asked: str, report: ReadReport) -> Generator[MadeRow, None, None]:
     """The rows of a transformed shard; one that ends early is asked for again, and what came is passed over."""
     given = 0
     for left in reversed(range(_TRIES)):

@@ -44,7 +44,7 @@ def packed(rows: Iterable[MadeRow], wanted: frozenset[str] | None, report: ReadR
         for row in rows:
             yield _example(row, wanted)
             count += 1
-        yield _made(_END, _ending(count, report), {})
+        yield _encode(_END, _ending(count, report), {})
 
     for together in tfrecord.together(examples()):
         yield from map(bytes, tfrecord.frame(together).buffers())
@@ -64,10 +64,10 @@ def _example(row: MadeRow, wanted: frozenset[str] | None) -> bytes:
         head["fields"] = [[name, what] for name, (what, _, _) in made.items()]
     else:
         head["error"] = {"kind": type(error).__name__, "hint": error.hint, **asdict(error.fault)}
-    return _made(row.key, head, made)
+    return _encode(row.key, head, made)
 
 
-def _made(key: str, head: Any, made: Mapping[str, tuple[list[Any], Any, str]]) -> bytes:
+def _encode(key: str, head: Any, made: Mapping[str, tuple[list[Any], Any, str]]) -> bytes:
     features = {name: value for name, (_, value, _) in made.items()}
     kinds = {name: kind for name, (_, _, kind) in made.items()}
     return example.encode({"__key__": to_bytes(key), _HEAD: json.dumps(head).encode(), **features}, {**kinds, _HEAD: "bytes"})
@@ -90,7 +90,7 @@ def _feature(name: str, value: Any) -> tuple[list[Any], Any, str]:
     return ["json"], _json_of(name, value), "bytes"
 
 
-def _decoded(feature: list[Any], what: list[Any]) -> Any:
+def _decode(feature: list[Any], what: list[Any]) -> Any:
     (kind, *more), (value,) = what, feature
     if kind in ("bytes", "int"):
         return value
@@ -113,7 +113,7 @@ def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[MadeRow]:
             (said,) = found[_HEAD]
             head = json.loads(bytes(said))  # type: ignore[arg-type]
             if "rows" in head:
-                _ended(head, count, report)
+                _check_end(head, count, report)
                 return
             yield MadeRow(head["key"], head["behind"], _value(head, found))
             count += 1
@@ -148,13 +148,13 @@ def _json_of(name: str, value: Any) -> bytes:
 def _value(head: Mapping[str, Any], found: Mapping[str, list[Any]]) -> Any:
     """The fields that a head names, or the error that it holds in their place."""
     if (told := head.get("error")) is None:
-        return {name: _decoded(found[name], what) for name, what in head["fields"]}
+        return {name: _decode(found[name], what) for name, what in head["fields"]}
     kind = {"SchemaError": SchemaError, "DataError": DataError}.get(told["kind"], TarvizError)
     error = kind(told["message"], code=told["code"], hint=told["hint"])
     return error.at(key=told["key"], member=told["member"], offset=told["offset"])
 
 
-def _ended(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
+def _check_end(head: Mapping[str, Any], count: int, report: ReadReport) -> None:
     """Count in what the end says."""
     if head["rows"] != count:
         raise _short(count)

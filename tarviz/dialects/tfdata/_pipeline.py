@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
+from tarviz.dialects import check_function
 from tarviz.dialects.tfdata._stages import (
     SamplesReader,
     SampleTypes,
@@ -18,7 +19,7 @@ from tarviz.dialects.tfdata._stages import (
     empty_samples,
     write_batches,
 )
-from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_function, checked_types, serialized
+from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_types, serialized
 from tarviz.dialects.tfdata.transform import Transform
 from tarviz.formats import tfrecord
 from tarviz.model.errors import UsageError
@@ -170,11 +171,11 @@ class Pipeline:
 def _callables(where: str, functions: tuple[Any, ...]) -> tuple[Callable[[Any], Any], ...]:
     if not functions:
         raise UsageError(f"{where} expects at least one transform.")
-    return tuple(checked_function(f, f"{where} expects transforms", "See tarviz.dialects.tfdata.transform.") for f in functions)
+    return tuple(check_function(f, f"{where} expects transforms", "See tarviz.dialects.tfdata.transform.") for f in functions)
 
 
 def _stage(where: str, stage: Any) -> Any:
-    return checked_function(stage, f"{where} expects a function from reader to reader")
+    return check_function(stage, f"{where} expects a function from reader to reader")
 
 
 def _reader(found: Any, where: str) -> Iterator[Any]:

@@ -38,13 +38,6 @@ class FeatureType(enum.Enum):
         return not self.value.endswith("LIST")
 
 
-def checked_function(f: Any, what: str, hint: str | None = None) -> Any:
-    """`f`; `UsageError` where it cannot be called."""
-    if not callable(f):
-        raise UsageError(f"{what}, got {f!r}.", hint=hint)
-    return f
-
-
 TypesMap: TypeAlias = Mapping[str, "FeatureType | str"]
 
 

@@ -7,7 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tarviz.dialects.tfdata.core import TFExample, checked_function, listed
+from tarviz.dialects import check_function
+from tarviz.dialects.tfdata.core import TFExample, listed
 from tarviz.model.errors import UsageError
 
 Selection: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
@@ -65,7 +66,7 @@ def by_example(f: Callable[[Any], Collection[str]]) -> Selection:
 
 
 def _by_function(f: Callable[[Any], Collection[str]], what: str) -> Selection:
-    checked_function(f, f"{what} expects a function")
+    check_function(f, f"{what} expects a function")
 
     def select(entries: Mapping[str, Any]) -> list[str]:
         found = f(entries)

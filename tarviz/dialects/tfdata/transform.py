@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tarviz.dialects.tfdata.core import Sample, TFExample, checked_function
+from tarviz.dialects import check_function
+from tarviz.dialects.tfdata.core import Sample, TFExample
 from tarviz.dialects.tfdata.selection import Selection
 from tarviz.model.errors import UsageError
 from tarviz.ops import Rename
@@ -44,7 +45,7 @@ def sample_selections(*selections: Selection) -> Transform:
     if not selections:
         raise UsageError("there are no selections.", hint='For example selection.by_key("image").')
     for one in selections:
-        checked_function(one, "a selection is made by by_key(…), by_prefix(…) and the like")
+        check_function(one, "a selection is made by by_key(…), by_prefix(…) and the like")
 
     def transform(entries: Mapping[str, Any]) -> Mapping[str, Any]:
         names = {name for one in selections for name in one(entries)}
@@ -63,7 +64,7 @@ def rename(dest: str, srcs: str | Iterable[str]) -> Transform:
 
 def sample_f(f: Transform) -> Transform:
     """A function of your own from sample to sample, or (`example_f`) from example to example."""
-    return checked_function(f, "a transform is a function")  # type: ignore[no-any-return]
+    return check_function(f, "a transform is a function")  # type: ignore[no-any-return]
 
 
 def id_(entries: Any) -> Any:

@@ -170,7 +170,7 @@ class FileCache(StreamingOpen):
                 raise DataError(f"this is not a tar archive; it begins with {begin!r}.", shard=url, code="E_NOT_TAR")
             self._valid.add(kept)
         link.parent.mkdir(parents=True, exist_ok=True)
-        return next(str(path) for path in (link, link.with_name(f"{link.name}-{stem(url)}")) if _linked(path, kept, url))
+        return next(str(path) for path in (link, link.with_name(f"{link.name}-{stem(url)}")) if _link(path, kept, url))
 
 
 class _Origin:
@@ -208,7 +208,7 @@ def _behind(url: str) -> Store:
     return found.store if isinstance(found, CachedStore) else found
 
 
-def _linked(link: Path, kept: Path, url: str) -> bool:
+def _link(link: Path, kept: Path, url: str) -> bool:
     """Let a name stand for a file; False where it is that of another URL. It stays with its URL, also when the file has gone."""
     target = os.path.relpath(kept, link.parent)
     with suppress(FileExistsError):

@@ -7,6 +7,7 @@ first and run at once.
 from __future__ import annotations
 
 import functools
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,6 +16,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from tarviz.dialects import check_function
 from tarviz.dialects.webdataset.autodecode import Decoder, FieldDecoder, PatternDecoder
 from tarviz.dialects.webdataset.handlers import Handler, reraise_exception
 from tarviz.dialects.webdataset.parts import per_item, stages
@@ -38,13 +40,11 @@ def default_collation_fn(samples: Sequence[Any], combine_tensors: bool = True, c
     if any(each != fields[0] for each in fields):
         raise SchemaError("samples of one batch have different fields.", hint="Put to_tuple or a map before batched.")
     if isinstance(first, dict):
-        return {name: _combined([sample[name] for sample in samples], name, combine_tensors, combine_scalars) for name in first}
-    return tuple(
-        _combined(list(column), place, combine_tensors, combine_scalars) for place, column in enumerate(zip(*samples, strict=True))
-    )
+        return {name: _combine([sample[name] for sample in samples], name, combine_tensors, combine_scalars) for name in first}
+    return tuple(_combine(list(column), place, combine_tensors, combine_scalars) for place, column in enumerate(zip(*samples, strict=True)))
 
 
-def _combined(values: list[Any], name: object, tensors: bool, scalars: bool) -> Any:
+def _combine(values: list[Any], name: object, tensors: bool, scalars: bool) -> Any:
     first = values[0]
     if isinstance(first, int | float):
         return np.array(values) if scalars else values
@@ -95,14 +95,7 @@ def getfirst(a: Mapping[str, Any], keys: Any, default: Any = None, missing_is_er
 
 def transform_with(sample: Any, transformers: Any) -> Any:
     """A list of values, each through the function at its place; None and places after the last function leave it."""
-    return list(per_item.mapped_by_place(tuple(transformers), False, sample)) if transformers else sample
-
-
-def checked(f: Any, where: str) -> Any:
-    """`f`; `UsageError` where it cannot be called."""
-    if not callable(f):
-        raise UsageError(f"{where} expects a function, got {f!r}.")
-    return f
+    return list(per_item.apply_by_place(tuple(transformers), False, sample)) if transformers else sample
 
 
 def count(where: str, size: Any) -> int:
@@ -127,7 +120,7 @@ Cached = stages.Memory
 
 def map(f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Each:
     """`f` of each item; None leaves it out."""
-    return Each(partial(per_item.mapped, checked(f, "map")), handler)
+    return Each(partial(per_item.apply, check_function(f, "map expects a function")), handler)
 
 
 def decode(
@@ -154,15 +147,11 @@ def xdecode(
     return map(PatternDecoder((*known, *args, *((f"*.{ext}", f) for ext, f in kw.items())), must_decode))
 
 
-def _read(file: Any) -> Any:
-    return file.read()
-
-
 def _read_text(file: Any) -> str:
     return str(file.read().decode("utf-8"))
 
 
-_PLAIN = (("*.bin", _read), ("*.txt", _read_text))
+_PLAIN = (("*.bin", operator.methodcaller("read")), ("*.txt", _read_text))
 
 
 def associate(associator: Any, **kw: Any) -> Each:
@@ -174,13 +163,13 @@ def map_dict(handler: Handler = reraise_exception, **functions: Callable[[Any], 
     """A function for each field named."""
     if not functions:
         raise UsageError("map_dict expects field=function.", hint="For example .map_dict(cls=int).")
-    found = {name: checked(f, f"map_dict({name}=…)") for name, f in functions.items()}
-    return Each(partial(per_item.mapped_by_name, found), handler)
+    found = {name: check_function(f, f"map_dict({name}=…) expects a function") for name, f in functions.items()}
+    return Each(partial(per_item.apply_by_name, found), handler)
 
 
 def select(predicate: Callable[[Any], Any]) -> Each:
     """Only the items for which `predicate` is true."""
-    return Each(partial(per_item.selected, checked(predicate, "select")))
+    return Each(partial(per_item.select, check_function(predicate, "select expects a function")))
 
 
 def to_tuple(*args: Any, handler: Handler = reraise_exception, missing_is_error: bool = True, none_is_error: bool | None = None) -> Each:
@@ -190,8 +179,8 @@ def to_tuple(*args: Any, handler: Handler = reraise_exception, missing_is_error:
 
 def map_tuple(*functions: Callable[[Any], Any] | None, handler: Handler = reraise_exception) -> Each:
     """A function for each place of a tuple; None leaves it."""
-    found = tuple(f if f is None else checked(f, "map_tuple") for f in functions)
-    return Each(partial(per_item.mapped_by_place, found, False), handler)
+    found = tuple(f if f is None else check_function(f, "map_tuple expects a function") for f in functions)
+    return Each(partial(per_item.apply_by_place, found, False), handler)
 
 
 def batched(batchsize: float = 20, collation_fn: Callable[[list[Any]], Any] | None = default_collation_fn, partial: bool = True) -> Custom:
@@ -217,7 +206,7 @@ def slice(*bounds: int | None) -> Custom:
 def rename(handler: Handler = reraise_exception, keep: bool = True, **moves: Any) -> Each:
     """New names for fields: `rename(image="jpg;png", label="cls")`; other fields stay unless `keep=False`."""
     found = {new: tuple(old.split(";") if isinstance(old, str) else old) for new, old in moves.items()}
-    return Each(partial(per_item.renamed, found, keep), handler)
+    return Each(partial(per_item.rename, found, keep), handler)
 
 
 def rsample(p: float = 0.5) -> Custom:
@@ -234,12 +223,12 @@ def rename_keys(
     found = (*pairs, *more.items())
     if not found:
         raise UsageError('rename_keys expects pairs of new name and pattern, such as ("image", "*.jpg").')
-    return Each(partial(per_item.renamed_by_pattern, found, keep_unselected, must_match, duplicate_is_error))
+    return Each(partial(per_item.rename_by_pattern, found, keep_unselected, must_match, duplicate_is_error))
 
 
 def extract_keys(*patterns: Any, duplicate_is_error: bool = True, ignore_missing: bool = False) -> Each:
     """The fields that fit patterns as a tuple: `extract_keys("*.jpg;*.png", "*.cls")`."""
-    return Each(partial(per_item.extracted, per_item.groups_of(patterns), duplicate_is_error, ignore_missing))
+    return Each(partial(per_item.extract, per_item.groups_of(patterns), duplicate_is_error, ignore_missing))
 
 
 def _log_keys(data: Iterable[Any], logfile: str | None = None) -> Iterator[Any]:

@@ -28,7 +28,7 @@ class DataPipeline(Base, PipelineStage):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         stages = (each for arg in args if arg is not None for each in (arg if isinstance(arg, list) else [arg]))
-        self.pipeline: list[Any] = [*map(self._checked, stages)]
+        self.pipeline: list[Any] = [*map(self._check_stage, stages)]
         self.seed: Any = None
         self.repetitions: int | None = 1
         self.nsamples: int | None = None
@@ -36,7 +36,7 @@ class DataPipeline(Base, PipelineStage):
         self.passes = Passes()
 
     @staticmethod
-    def _checked(stage: Any) -> Any:
+    def _check_stage(stage: Any) -> Any:
         if not (callable(stage) or isinstance(stage, Iterable) or hasattr(stage, "run")):
             raise UsageError(f"{stage!r} is neither a source nor a stage.", hint="A stage is a function from iterator to iterator.")
         return stage
@@ -64,9 +64,9 @@ class DataPipeline(Base, PipelineStage):
         common = f"{self.seed}/{number}"
         own = f"{common}/{here.chance}/{here.node}/{here.worker}"
         split = max((at for at, stage in enumerate(self.pipeline) if stage in _SPLITTERS), default=0)
-        flow = _begun(self.pipeline[0]) if self.pipeline else iter(())
+        flow = _begin(self.pipeline[0]) if self.pipeline else iter(())
         for at, stage in enumerate(self.pipeline[1:], 1):
-            flow = staged(stage).run(flow, f"{common if at < split else own}/{at}")
+            flow = stage_of(stage).run(flow, f"{common if at < split else own}/{at}")
         return flow
 
     def stage(self, i: int) -> Any:
@@ -75,12 +75,12 @@ class DataPipeline(Base, PipelineStage):
 
     def append(self, f: Any) -> None:
         """Add a stage to this pipeline itself."""
-        self.pipeline.append(self._checked(f))
+        self.pipeline.append(self._check_stage(f))
 
     def compose(self, *stages: Any) -> Self:
         """The same with more stages; this one stays."""
         other = copy.copy(self)
-        other.pipeline = [*self.pipeline, *map(self._checked, stages)]
+        other.pipeline = [*self.pipeline, *map(self._check_stage, stages)]
         other.passes = Passes(self.passes.next)
         return other
 
@@ -137,14 +137,14 @@ def number_of(number: int, again: int = 0) -> str:
     return f"{number}+{again}" if again else str(number)
 
 
-def staged(stage: Any) -> Stage:
+def stage_of(stage: Any) -> Stage:
     """A stage as the engine's own; functions and objects with `run` are wrapped, an iterable in the middle begins anew."""
     if isinstance(stage, Stage):
         return stage
     return Custom(stage if callable(stage) or hasattr(stage, "run") else lambda source: iter(stage))
 
 
-def _begun(source: Any) -> Iterator[Any]:
+def _begin(source: Any) -> Iterator[Any]:
     if isinstance(source, Iterable):
         return iter(source)
     return iter(source.run() if hasattr(source, "run") else source())

@@ -204,7 +204,7 @@ class ShardReading:
         url = rewrite_url(url)
         path = self.cache.get_file(url) if self.cache is not None else url
         if self.rename_files is not None or own_opener(path) is not None:
-            yield from self._put_together(url, path, start, stop)
+            yield from self._assemble(url, path, start, stop)
             return
         place = path if self.places and stores.is_local(path) else None
         with closing(reading.blocks(URL(path), self.options, report=report, start=start, stop=stop)) as run:
@@ -218,7 +218,7 @@ class ShardReading:
             return samples(block, url, place, needs)
         return (selected(block, row, url, place, select) for row in range(len(block)))
 
-    def _put_together(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, Iterable[Sample | None]]]:
+    def _assemble(self, url: str, path: str, start: int, stop: int | None) -> Iterator[tuple[int, Iterable[Sample | None]]]:
         """The same from single files: under other names, or from streams that are not store's."""
         here = self.places and own_opener(path) is None and stores.is_local(path)
         place = {"local_path": stores.local_path(path)} if here else {}

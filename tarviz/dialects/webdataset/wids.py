@@ -41,7 +41,7 @@ _FIELDS = ("txt", "text", "cls", "cls2", "json", "npy", "mp", "pth", "pickle", "
 
 def urldir(url: str) -> str:
     """The folder of a URL, without a slash after it and without its query."""
-    place, path = _placed(without_query(url)[0])
+    place, path = _split(without_query(url)[0])
     return place + posixpath.dirname(path)
 
 
@@ -51,16 +51,16 @@ def urlmerge(base: str, url: str) -> str:
     >>> urlmerge("s3://bucket/data", "../a.tar"), urlmerge("data", "/x/a.tar"), urlmerge("data", "s3://bucket/a.tar")
     ('s3://bucket/a.tar', '/x/a.tar', 's3://bucket/a.tar')
     """
-    if _placed(url)[0] or url.startswith("pipe:"):
+    if _split(url)[0] or url.startswith("pipe:"):
         return url
-    place, folder = _placed(base)
+    place, folder = _split(base)
     if url.startswith("/"):
         return f"{place.partition('//')[0] if url.startswith('//') else place}{url}"
     whole, query = without_query(place + posixpath.join(folder or (place and "/"), url))
     return place + posixpath.normpath(whole.removeprefix(place)) + query
 
 
-def _placed(url: str) -> tuple[str, str]:
+def _split(url: str) -> tuple[str, str]:
     """Scheme and host or bucket of a URL, and the path in there; a local path has the latter alone."""
     scheme, sign, rest = url.partition("://")
     if not sign or "/" in scheme:
@@ -102,10 +102,10 @@ def _no_list(source: str | IO[Any]) -> UsageError:
 def _shards(part: dict[str, Any], base: str | None, more: dict[str, Any]) -> list[dict[str, Any]]:
     shards = part.get("shardlist", [])
     known = {name: value for name, value in more.items() if value is not None}
-    return [{**known, **shard, "url": shard["url"] if base is None else urlmerge(base, shard["url"])} for shard in _checked(shards)]
+    return [{**known, **shard, "url": shard["url"] if base is None else urlmerge(base, shard["url"])} for shard in _check_shards(shards)]
 
 
-def _checked(shards: Any) -> list[dict[str, Any]]:
+def _check_shards(shards: Any) -> list[dict[str, Any]]:
     if not isinstance(shards, list) or not all(isinstance(shard, dict) and "url" in shard and _counts(shard) for shard in shards):
         raise UsageError('a shard is {"url": …, "nsamples": …}, a whole number, and the shards are a list of those.')
     return shards
@@ -176,7 +176,7 @@ class ShardListDataset:
     ) -> None:
         source = os.fspath(shards) if isinstance(shards, os.PathLike) else shards
         if isinstance(source, list | tuple):
-            self.base, self.spec = None, {"shardlist": _checked(list(source)), **(options or {})}
+            self.base, self.spec = None, {"shardlist": _check_shards(list(source)), **(options or {})}
         else:
             self.base = urldir(source) if base is None and isinstance(source, str) else base
             self.spec = load_dsdesc_and_resolve(source, options=options, base=self.base)  # type: ignore[arg-type]

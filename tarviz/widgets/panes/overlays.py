@@ -169,7 +169,7 @@ def _mask(ext: str, blob: Any, names: Mapping[int, str], side: int) -> Mask | No
         values = np.asarray(picture)
         values = values.astype(np.uint8) if values.dtype == np.bool_ else values
         colours, legend = _colour(values, names)
-    return Mask(ext, encode(Image.fromarray(colours), "PNG"), legend)
+    return Mask(ext, encode(colours, "PNG"), legend)
 
 
 def _as_picture(values: NDArray[Any]) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tarviz.dialects.tar2tf import AisDataset
-from tarviz.dialects.tar2tf._ais import translated
+from tarviz.dialects.tar2tf._ais import translate
 from tarviz.dialects.tar2tf.ops import Convert, Decode, Func, Rename, Resize, Rotate, Select, SelectJSON
 from tarviz.model.errors import DataError, SchemaError, UsageError
 from tarviz.ops.func import Func as RecordFunc
@@ -115,16 +115,16 @@ class TestOps:
         assert int(value["size"]) == len(label["jpg"].numpy())
 
     def test_copies_are_made_only_where_ways_differ(self) -> None:
-        chain, selection = translated(Resize(Decode("jpg"), (8, 8)), Select("cls"))
+        chain, selection = translate(Resize(Decode("jpg"), (8, 8)), Select("cls"))
         assert "decode(jpg)|resize(jpg, (8, 8))" == str(chain)
-        chain, selection = translated(Decode("jpg"), Resize(Decode("jpg"), (8, 8)))
+        chain, selection = translate(Decode("jpg"), Resize(Decode("jpg"), (8, 8)))
 
         expected = "rename(copy-1.jpg=jpg, copy-2.jpg=jpg, keep=True)|decode(copy-1.jpg)|decode(copy-2.jpg)|resize(copy-2.jpg, (8, 8))"
         assert expected == str(chain)
         assert ["copy-1.jpg", "copy-2.jpg"] == [leaf.ext for leaf in selection.leaves()]
 
     def test_the_same_way_is_gone_once(self) -> None:
-        chain, selection = translated(Decode("jpg"), [Decode("jpg"), Select("cls")])
+        chain, selection = translate(Decode("jpg"), [Decode("jpg"), Select("cls")])
 
         assert "decode(jpg)" == str(chain)
         assert ["jpg", "jpg", "cls"] == [leaf.ext for leaf in selection.leaves()]
@@ -201,24 +201,24 @@ def test_it_shows_chain_and_selection() -> None:
 
 class TestTranslation:
     def test_a_name_is_what_selects_it(self) -> None:
-        chain, selection = translated("png", ["cls", "txt"])
+        chain, selection = translate("png", ["cls", "txt"])
 
         assert ("", ["png", "cls", "txt"]) == (str(chain), [leaf.ext for leaf in selection.leaves()])
 
     def test_copies_begin_with_the_first_of_alternatives(self) -> None:
-        chain, selection = translated(Decode("jpg;png"), Resize(Decode("png"), (8, 8)))
+        chain, selection = translate(Decode("jpg;png"), Resize(Decode("png"), (8, 8)))
 
         assert "rename(copy-1.jpg=jpg;png, copy-2.png=png, keep=True)" == str(chain[0])
         assert ["copy-1.jpg", "copy-2.png"] == [leaf.ext for leaf in selection.leaves()]
 
     def test_the_raw_field_stays_where_it_is_wanted_too(self) -> None:
-        chain, selection = translated(Decode("jpg"), Select("jpg"))
+        chain, selection = translate(Decode("jpg"), Select("jpg"))
 
         assert "rename(copy-1.jpg=jpg, keep=True)|decode(copy-1.jpg)" == str(chain)
         assert ["copy-1.jpg", "jpg"] == [leaf.ext for leaf in selection.leaves()]
 
     def test_functions_are_called_first_under_names_of_their_own(self) -> None:
-        chain, selection = translated([Func(len, "n"), Resize(Func(max, "im"), (4, 4))], Decode("jpg"))
+        chain, selection = translate([Func(len, "n"), Resize(Func(max, "im"), (4, 4))], Decode("jpg"))
 
         assert ["func", "func", "resize", "decode"] == [op.name for op in chain]
         assert ["func-1", "func-2"] == [op.ext_name for op in chain[:2]]
@@ -236,7 +236,7 @@ class TestTranslation:
         ],
     )
     def test_what_a_function_says_it_makes_goes_along(self, function: Any, types: Any, shapes: Any) -> None:
-        chain, _ = translated(function, Select("cls"))
+        chain, _ = translate(function, Select("cls"))
 
         assert (types, shapes) == (chain[0].output_types, chain[0].output_shapes)
 
@@ -247,7 +247,7 @@ class TestTranslation:
             seen.append(set(record))
             return len(seen)
 
-        chain, _ = translated([Func(first, "a"), Func(first, "b")], "cls")
+        chain, _ = translate([Func(first, "a"), Func(first, "b")], "cls")
         record = chain.run({"__key__": "k", "__shard__": "s", "__index__": 0, "cls": b"1"})
 
         assert [{"__key__", "cls"}] * 2 == seen

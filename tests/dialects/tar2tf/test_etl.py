@@ -20,7 +20,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensor
 
 from tarviz import stores
 from tarviz.dialects.tar2tf import Dataset
-from tarviz.dialects.tar2tf._etl import Etl, _fetched, obstacle
+from tarviz.dialects.tar2tf._etl import Etl, _fetch, obstacle
 from tarviz.dialects.tar2tf._transformed import packed
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import tfrecord
@@ -207,7 +207,7 @@ def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: boo
     monkeypatch.setattr("tarviz.stores.ais.open_transformed", transformed)
     found: list[str] = []
     with contextlib.nullcontext() if comes else pytest.raises(StoreError, match=r"ais://data/a\.tar"):
-        found.extend(row.key for row in _fetched("name", URL("ais://data/a.tar"), "{}", ReadReport()))
+        found.extend(row.key for row in _fetch("name", URL("ais://data/a.tar"), "{}", ReadReport()))
 
     assert [row.key for row in rows][: 5 if comes else len(found)] == found
     assert [] == answers

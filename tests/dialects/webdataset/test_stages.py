@@ -10,7 +10,7 @@ import pytest
 
 import tarviz.dialects.webdataset as wds
 from tarviz.dialects.webdataset import filters
-from tarviz.dialects.webdataset.parts.stages import Each, Shuffle, fused
+from tarviz.dialects.webdataset.parts.stages import Each, Shuffle, fuse
 from tests.conftest import each_case
 
 
@@ -99,7 +99,7 @@ class TestKept:
 class TestFused:
     def test_what_to_tuple_asks_for_is_decoded_on_the_way(self) -> None:
         stages = [filters.shuffle(3), filters.decode(), filters.shuffle(5), filters.to_tuple("cls", "jpg;png")]
-        made, needs = fused(stages)
+        made, needs = fuse(stages)
         take = made[2]
 
         assert needs is not None
@@ -121,7 +121,7 @@ class TestFused:
     )
     def test_else_stages_stay_as_they_are(self, make: Callable[[], list[Any]], groups: Any) -> None:
         stages = make()
-        made, needs = fused(stages)
+        made, needs = fuse(stages)
 
         assert stages == made
         assert groups == (None if needs is None else needs.groups)

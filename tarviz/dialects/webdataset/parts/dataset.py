@@ -15,9 +15,9 @@ from tarviz.dialects.webdataset.handlers import Handler, ignore_and_continue, re
 from tarviz.dialects.webdataset.parts import per_item, stages
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.parts.places import Passes, WorkerPlace
-from tarviz.dialects.webdataset.parts.resuming import Pass, place_of, refuse_mixed, taken_up
+from tarviz.dialects.webdataset.parts.resuming import Pass, place_of, refuse_mixed, take_up
 from tarviz.dialects.webdataset.parts.source import Source
-from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, staged
+from tarviz.dialects.webdataset.pipeline import DataPipeline, number_of, stage_of
 from tarviz.dialects.webdataset.shardlists import Splitter, envsubst, names_of, single_node_only, split_by_node
 from tarviz.dialects.webdataset.tariterators import ShardReading
 from tarviz.model.errors import UsageError, redact
@@ -84,7 +84,7 @@ class WebDataset(DataPipeline, FluidInterface):
         unsafe: Iterable[str] = (),
         **options: Any,
     ) -> None:
-        _known(options)
+        _check_options(options)
         if isinstance(shuffle, bool) or not isinstance(shuffle, int) or shuffle < 0:
             raise UsageError(f"shuffle={shuffle!r} is not the size of a buffer.", hint="For example shuffle=1000.")
         super().__init__()
@@ -153,7 +153,7 @@ class WebDataset(DataPipeline, FluidInterface):
         epoch = self.passes.begin(here)
         begun = [
             (one := Pass(given=state["given"]), self._run(one, replace(here, **place_of(state)), epoch, state))
-            for state in taken_up(saved, here)
+            for state in take_up(saved, here)
         ]
         if len(begun) == 1 and "ranks" not in saved:
             self._pass, run = begun[0]
@@ -179,7 +179,7 @@ class WebDataset(DataPipeline, FluidInterface):
         self._pass = Pass(self._pass.progress)
 
     def _run(self, one: Pass, here: WorkerPlace, epoch: Passes | int, state: dict[str, Any] | None) -> Iterator[Any]:
-        joined, needs = stages.fused([staged(stage) for stage in self.pipeline[1:]])
+        joined, needs = stages.fuse([stage_of(stage) for stage in self.pipeline[1:]])
         held = max((at + 1 for at, stage in enumerate(joined) if not stage.prompt), default=0)
         epoch = epoch if isinstance(epoch, int) else epoch.begin(here)
         epoch, number = (epoch, 0) if state is None else (state["epoch"], state["round"])
@@ -234,7 +234,7 @@ class WebDataset(DataPipeline, FluidInterface):
         """
         here = self.passes.here()
         if isinstance(state, Mapping):
-            self._known_form(state)
+            self._check_form(state)
             whose = state.get("common", state)
             if whose and (whose["node"], whose["nodes"]) != (here.node, here.nodes):
                 raise UsageError(
@@ -248,7 +248,7 @@ class WebDataset(DataPipeline, FluidInterface):
         if epoch is not None:
             self.passes.pin(epoch)
 
-    def _known_form(self, state: Mapping[str, Any]) -> None:
+    def _check_form(self, state: Mapping[str, Any]) -> None:
         wanted = {"turn", "workers", "common", "states"} if "states" in state else set(self._fresh())
         if set(state) != wanted:
             raise UsageError(f"this is not a state of a WebDataset: {state!r}.")
@@ -256,7 +256,7 @@ class WebDataset(DataPipeline, FluidInterface):
     def _of_ranks(self, states: list[Mapping[str, Any]], here: WorkerPlace) -> dict[str, Any] | None:
         """One state of the states of all ranks: that of this rank where there are as many as before."""
         for node, state in enumerate(states):
-            self._known_form(state)
+            self._check_form(state)
             whose = state.get("common", state)
             if whose and (whose["node"], whose["nodes"]) != (node, len(states)):
                 raise UsageError(
@@ -283,7 +283,7 @@ def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int
     elif isinstance(decoder, Mapping):
         yield stages.Each(Decoder([ByExtension(decoder)], unsafe=unsafe))
     elif callable(decoder):
-        yield stages.Each(partial(per_item.mapped, decoder))
+        yield stages.Each(partial(per_item.apply, decoder))
     elif decoder is not _UNSET and decoder is not None and decoder is not False:
         raise UsageError(
             f"decoder={decoder!r} is not an image spec, dict or function.", hint='For example decoder="rgb", or None for bytes.'
@@ -303,7 +303,7 @@ def _stages_of_2019(extensions: Any, decoder: Any, transforms: Any, shuffle: int
     for f in functions:
         if f is not None and not callable(f):
             raise UsageError(f"a transform is a function or None, got {f!r}.")
-    yield stages.Each(partial(per_item.mapped_by_place, functions, True))
+    yield stages.Each(partial(per_item.apply_by_place, functions, True))
 
 
 def _cache(folder: Any, size: int | None, url_to_name: Callable[[str], str] | None) -> FileCache | None:
@@ -333,7 +333,7 @@ def _url(url: str) -> str:
     return url[5:] if url.startswith("file:") and not url.startswith("file://") else url
 
 
-def _known(options: Mapping[str, Any]) -> None:
+def _check_options(options: Mapping[str, Any]) -> None:
     known = set(ReadOptions.__dataclass_fields__)
     if refused := [name for name in options if name in ("opener", "keys", "container", "extra_meta", "prepare_for_worker")]:
         raise UsageError(f"{refused[0]} is not offered here.", hint="Stores open URLs by their scheme; see tarviz.stores.")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 from tarviz.dialects.webdataset.parts.dataset import WebDataset
 from tarviz.dialects.webdataset.parts.fluid import FluidInterface
 from tarviz.dialects.webdataset.parts.resuming import refuse_mixed
-from tarviz.dialects.webdataset.pipeline import DataPipeline, staged
+from tarviz.dialects.webdataset.pipeline import DataPipeline, stage_of
 from tarviz.model.errors import MissingPackageError, UsageError
 
 try:
@@ -115,7 +115,7 @@ class WebLoader(DataPipeline, FluidInterface):
     def state_dict(self) -> dict[str, Any]:
         """What has been delivered, JSON-ready."""
         values = self._values()
-        if any(not staged(stage).prompt for stage in self.pipeline[1:]):
+        if any(not stage_of(stage).prompt for stage in self.pipeline[1:]):
             raise UsageError("a stage of the loader holds items back.", hint="Add shuffle and unbatched to the data set instead.")
         known = next(iter(values.states.values()), None)
         if known is not None:

@@ -41,7 +41,7 @@ class ToTuple:
         return tuple(result)
 
 
-def mapped(f: Function, item: Any) -> Any:
+def apply(f: Function, item: Any) -> Any:
     """`f` of an item; a dict keeps its `__key__`."""
     result = f(item)
     if isinstance(result, dict) and isinstance(item, dict) and "__key__" in item:
@@ -49,7 +49,7 @@ def mapped(f: Function, item: Any) -> Any:
     return result
 
 
-def mapped_by_place(functions: Sequence[Function | None], exact: bool, item: Any) -> tuple[Any, ...]:
+def apply_by_place(functions: Sequence[Function | None], exact: bool, item: Any) -> tuple[Any, ...]:
     """One function for each place of a tuple; None leaves a place as it is, and so do places after the last function unless `exact`."""
     if not isinstance(item, tuple | list):
         raise UsageError(f"map_tuple works on tuples, got {type(item).__name__}.", hint="Put to_tuple before it.")
@@ -58,7 +58,7 @@ def mapped_by_place(functions: Sequence[Function | None], exact: bool, item: Any
     return tuple(value if f is None else f(value) for f, value in itertools.zip_longest(functions, item))
 
 
-def mapped_by_name(functions: dict[str, Function], item: Sample) -> Sample:
+def apply_by_name(functions: dict[str, Function], item: Sample) -> Sample:
     """A function for each field that is named."""
     check_sample(item, "map_dict")
     result = dict(item)
@@ -75,12 +75,12 @@ def with_associate(associator: Any, item: Sample) -> Sample:
     return {**item, **(associator(key) if callable(associator) else associator.get(key, {}))}
 
 
-def selected(predicate: Function, item: Any) -> Any:
+def select(predicate: Function, item: Any) -> Any:
     """The item, or None where `predicate` is false."""
     return item if predicate(item) else None
 
 
-def renamed(moves: Mapping[str, Sequence[str]], keep: bool, item: Sample) -> Sample:
+def rename(moves: Mapping[str, Sequence[str]], keep: bool, item: Sample) -> Sample:
     """New names for fields, `new → old`, of alternatives the first that is there; `keep` holds on to all other fields."""
     check_sample(item, "rename")
     old = {name for group in moves.values() for name in group}
@@ -92,7 +92,7 @@ def renamed(moves: Mapping[str, Sequence[str]], keep: bool, item: Sample) -> Sam
     return result
 
 
-def renamed_by_pattern(
+def rename_by_pattern(
     pairs: Sequence[tuple[str, str]], keep_unselected: bool, must_match: bool, duplicate_is_error: bool, item: Sample
 ) -> Sample:
     """New names for fields found by pattern (`new`, `*.old`); the last pattern that fits counts."""
@@ -114,7 +114,7 @@ def renamed_by_pattern(
     return result
 
 
-def extracted(patterns: Groups, duplicate_is_error: bool, ignore_missing: bool, item: Sample) -> tuple[Any, ...]:
+def extract(patterns: Groups, duplicate_is_error: bool, ignore_missing: bool, item: Sample) -> tuple[Any, ...]:
     """The fields that fit patterns (`*.jpg;*.png`) as a tuple."""
     check_sample(item, "extract_keys")
     result = []

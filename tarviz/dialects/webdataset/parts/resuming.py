@@ -12,7 +12,7 @@ from tarviz.dialects.webdataset.parts.source import PassProgress
 from tarviz.model.errors import UsageError
 
 
-def taken_up(saved: Mapping[str, Any], here: WorkerPlace) -> list[dict[str, Any]]:
+def take_up(saved: Mapping[str, Any], here: WorkerPlace) -> list[dict[str, Any]]:
     """The states of the workers whose work this worker takes up.
 
     Where there are as many as before, that is the worker whose turn comes next, so that the order of a DataLoader goes on too. Where

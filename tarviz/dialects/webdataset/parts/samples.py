@@ -64,15 +64,15 @@ def samples(block: Block, url: str, place: str | None, needs: Needs | None = Non
 def _sample(block: Block, row: int, key: str, url: str, place: str | None, needs: Needs | None) -> Sample:
     record = block[row]
     wanted = record if needs is None else needs.columns(tuple(record))
-    return _placed(key, url, {name: bytes(record[name]) for name in record if name in wanted}, place)
+    return _sample_of(key, url, {name: bytes(record[name]) for name in record if name in wanted}, place)
 
 
 def selected(block: Block, row: int, url: str, place: str | None, select: Callable[[str], bool]) -> Sample | None:
     """One record without the members that `select` refuses by name; None when nothing is left."""
     record = block[row]
     fields = {name: bytes(record[name]) for name, member in zip(record, record.members, strict=True) if select(member.name)}
-    return _placed(record.key, url, fields, place) if fields else None
+    return _sample_of(record.key, url, fields, place) if fields else None
 
 
-def _placed(key: str, url: str, fields: Sample, place: str | None) -> Sample:
+def _sample_of(key: str, url: str, fields: Sample, place: str | None) -> Sample:
     return {"__key__": key, "__url__": url, **fields, **({} if place is None else {"__local_path__": place})}

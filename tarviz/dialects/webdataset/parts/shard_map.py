@@ -61,7 +61,7 @@ def distributed_map_unordered(
     listed = list(tasks)
     results: list[Any] = []
     with ExitStack() as stack:
-        run = _started(_RetriedCall(f, retries), listed, num_workers or processors(), stack)
+        run = _start(_RetriedCall(f, retries), listed, num_workers or processors(), stack)
         for number, task in enumerate(listed):
             try:
                 results.append(next(run))
@@ -73,7 +73,7 @@ def distributed_map_unordered(
     return results
 
 
-def _started(job: _RetriedCall, tasks: Sequence[tuple[Any, ...]], count: int, stack: ExitStack) -> Iterator[Any]:
+def _start(job: _RetriedCall, tasks: Sequence[tuple[Any, ...]], count: int, stack: ExitStack) -> Iterator[Any]:
     """The results of tasks that run in processes, or in threads."""
     if count == 1:
         return map(job, tasks)

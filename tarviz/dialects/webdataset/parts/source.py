@@ -111,7 +111,7 @@ class Source:
                 with closing(self.shards.runs(url, progress.report, first, stop, needs)) as runs:  # type: ignore[type-var]
                     for at, rows in runs:
                         progress.share, progress.record = number, at
-                        for sample in self._associated(rows):
+                        for sample in self._associate(rows):
                             progress.record += 1
                             if sample is not None:
                                 seen = True
@@ -124,7 +124,7 @@ class Source:
         if not seen and self.empty_check and here.workers == 1:
             raise UsageError(f"there are no samples in {', '.join(self.urls)}.", hint="Pass empty_check=False where that is not a mistake.")
 
-    def _associated(self, rows: Iterable[Sample | None]) -> Iterable[Sample | None]:
+    def _associate(self, rows: Iterable[Sample | None]) -> Iterable[Sample | None]:
         return rows if self.associate is None else (sample and with_associate(self.associate, sample) for sample in rows)
 
 

@@ -86,12 +86,12 @@ class Shuffle(Stage):
             buffer.append(item)
             if len(buffer) < self.size:
                 buffer += itertools.islice(source, 1)
-            yield _drawn(buffer, chance)
+            yield _draw(buffer, chance)
         while buffer:
-            yield _drawn(buffer, chance)
+            yield _draw(buffer, chance)
 
 
-def _drawn(buffer: list[Any], chance: Callable[[], float]) -> Any:
+def _draw(buffer: list[Any], chance: Callable[[], float]) -> Any:
     at = int(chance() * len(buffer))
     buffer[at], buffer[-1] = buffer[-1], buffer[at]
     return buffer.pop()
@@ -180,7 +180,7 @@ def draws(count: int, source: Iterator[Any], seed: str) -> Iterator[Any]:
     return (draw.choice(items) for _ in itertools.islice(itertools.count(), count if items else 0))
 
 
-def fused(stages: Sequence[Stage]) -> tuple[list[Stage], Needs | None]:
+def fuse(stages: Sequence[Stage]) -> tuple[list[Stage], Needs | None]:
     """The stages with decode and to_tuple made one where they follow each other, and the fields the source has to cut out."""
     result = list(stages)
     places = [at for at, stage in enumerate(result) if not isinstance(stage, Shuffle)][:2]
