@@ -602,19 +602,6 @@ test("tiles grow and shrink by keys and chooser, and the first record in view st
   await until(() => page.find(".tvz-tile").style.width === "96px");
 });
 
-test("a picture smaller than its tile grows by whole pixels, from twice its size on", async () => {
-  await browsing();
-  const { tile } = page.view.grid;
-  await until(() => page.find(".tvz-tile img"));
-  const grown = (side) => {
-    const picture = page.find(".tvz-tile img");
-    for (const name of ["naturalWidth", "naturalHeight"]) Object.defineProperty(picture, name, { value: side, configurable: true });
-    picture.onload();
-    return Math.round(parseFloat(picture.style.width));
-  };
-  assert.deepEqual([tile, 3 * Math.floor(tile / 3)], [grown(tile / 1.5), grown(Math.floor(tile / 3))]);
-});
-
 test("a search that finds nothing comes to rest, too", async () => {
   await browsing();
   put(page.find(".tvz-filter"), "cls = 7");

@@ -744,25 +744,6 @@ test("a page on few pixels is narrow, and its parts know", async () => {
   assert.deepEqual([false, false, false], at(900, 820));
 });
 
-test("tiles fit their grid: two columns where there is room, the rest shared out", async () => {
-  const view = await browsing();
-  const at = (width, px = 160) => {
-    Object.defineProperty(page.grid, "clientWidth", { value: width, configurable: true });
-    view.look.px = px;
-    view.grid.layout = undefined;
-    const { columns } = view.grid.measure();
-    view.grid.drawNow();
-    const left = ["0", "1"].map((place) => Number(page.find(`[data-position='${place}']`).style.transform.match(/\((-?[\d.]+)px/)[1]));
-    return [view.grid.tile, columns, ...left];
-  };
-  assert.deepEqual([160, 5, 36, 228], at(1000).map(Math.round));
-  assert.deepEqual([138, 2, 8, 154], at(300));
-  assert.deepEqual([96, 2, 8, 112], at(216));
-  assert.deepEqual([96, 1], at(150).slice(0, 2));
-  assert.deepEqual([60, 1], at(10).slice(0, 2));
-  assert.deepEqual([96, 9], at(1000, 96).slice(0, 2));
-});
-
 test("rows of the table: numbers to the right and short, texts on one line, the marked and the chosen told", async () => {
   const view = await browsing();
   page.change = (name, answer) =>

@@ -62,8 +62,7 @@ export class Grid {
   reveal(position) {
     const layout = this.measure();
     const y = Math.floor(position / layout.columns) * layout.rowHeight;
-    if (y < this.top) this.setTop(y);
-    else if (y + layout.rowHeight + GAP > this.top + this.viewHeight()) this.setTop(y + layout.rowHeight + GAP - this.viewHeight());
+    this.setTop(Math.min(y, Math.max(this.top, y + layout.rowHeight + GAP - this.viewHeight())));
   }
 
   measure() {
@@ -113,9 +112,9 @@ export class Grid {
     const layout = this.measure();
     // a place we set ourselves keeps its exact pixel, which the capped scroll bar cannot hold
     if (this.scrollSet === undefined || Math.abs(this.root.scrollTop - this.scrollSet) > 1) {
-      const moved = this.root.scrollTop - (this.scrollSeen ?? 0);
+      const moved = this.root.scrollTop - this.scrollSeen;
       const left = layout.scrollHeight - this.viewHeight() - this.root.scrollTop;
-      const capped = layout.height > layout.scrollHeight;
+      const capped = layout.height !== layout.scrollHeight;
       // small steps (a wheel) move by pixels, long ones (the bar is dragged) by their share of the whole, and its ends are those of the rows
       this.top =
         capped && Math.abs(moved) < 2 * this.viewHeight() && this.root.scrollTop >= 1 && left >= 1
@@ -197,8 +196,9 @@ export class Grid {
         const side = Math.max(picture.naturalWidth, picture.naturalHeight);
         const room = this.tile;
         if (side < room) {
-          const factor = side * 2 <= room ? Math.floor(room / side) : room / side;
-          picture.classList.add(factor >= 2 ? "tvz-pixels" : "tvz-grown");
+          const times = Math.floor(room / side);
+          const factor = times > 1 ? times : room / side;
+          picture.classList.add(times > 1 ? "tvz-pixels" : "tvz-grown");
           picture.style.width = `${picture.naturalWidth * factor}px`;
           picture.style.height = `${picture.naturalHeight * factor}px`;
         }

@@ -1,0 +1,353 @@
+// The grid of tiles by itself, at many sizes: where tiles lie, which are drawn, how it scrolls, how its pictures grow.
+import assert from "node:assert/strict";
+import { afterEach } from "node:test";
+
+import { Grid, missing } from "../../tarviz/widgets/browse/page/grid.mjs";
+import { h, MAX_SCROLL } from "../../tarviz/widgets/host/core.mjs";
+import { Layers } from "../../tarviz/widgets/panes/overlay.mjs";
+import { placed, test } from "./dom.mjs";
+
+const [GAP, CAPTION, SPREAD] = [8, 36, 24];
+const ends = [];
+afterEach(() => ends.splice(0).forEach((end) => end()));
+
+/** A grid on as many pixels; `rows` are known by their items. */
+function gridOf({ width = 1000, height = 600, px = 160, count = 500, model = {}, common = "" } = {}) {
+  const end = new AbortController();
+  const rows = { items: new Map(), blobs: new Map(), fetched: 0, fetch: () => (rows.fetched += 1), clear: () => rows.items.clear() };
+  const around = {
+    ...{ model, signal: end.signal, rows, layers: {}, look: { px }, scan: { common }, marks: new Set() },
+    records: { count, query: 1, at: 0, selected: 0, words: [] },
+    table: { shown: false, draw() {}, visibleRange: (margin) => ({ first: margin, stop: margin + 1 }) },
+    empty: { root: h("p", {}), tell: () => !around.records.count },
+  };
+  const grid = new Grid(around);
+  for (const [name, value] of Object.entries({ clientWidth: width, clientHeight: height }))
+    Object.defineProperty(grid.root, name, { value, configurable: true });
+  const place = placed(grid.root);
+  ends.push(() => (end.abort(), place.remove()));
+  const scroll = (to) => {
+    grid.root.scrollTop = to;
+    grid.scrolled();
+    grid.drawNow();
+  };
+  return { grid, around, rows, end, scroll, tiles: () => placesOf(grid) };
+}
+
+/** Where tiles lie in view, by position. */
+const placesOf = ({ root }) =>
+  [...root.querySelectorAll(".tvz-tile")]
+    .map((tile) => {
+      const [x, y] = tile.style.transform.match(/-?[\d.e-]+(?=px)/g).map(Number);
+      return { at: Number(tile.dataset.position), x, y: y - root.scrollTop, tile };
+    })
+    .sort((a, b) => a.at - b.at);
+const near = (wanted, found, text) => assert.ok(Math.abs(wanted - found) < 1e-6, `${text}: ${found}, not ${wanted}`);
+const item = (more = {}) => ({ id: "r", key: "a/k", fields: ["png"], label: "", tile: { ext: "png", text: "" }, ...more });
+
+test("tiles lie evenly within any width, in as many columns as fit, two where a tile is not too small then", () => {
+  for (const width of [10, 76, 216, 223, 300, 363, 559, 1000])
+    for (const px of [96, 160, 256]) {
+      const { grid, tiles } = gridOf({ width, px, height: 100, count: 21 });
+      grid.drawNow();
+      const { columns, rowHeight } = grid.layout;
+      const [first, ...others] = tiles();
+      const room = Math.max(60, width - 2 * GAP);
+      const text = `${width} pixels for tiles of ${px}`;
+      assert.equal(Math.min(px, room, Math.max(96, Math.floor((room - GAP) / 2))), grid.tile, text);
+      assert.equal(Math.max(1, Math.floor((room + GAP) / (grid.tile + GAP))), columns, text);
+      assert.equal(grid.tile + CAPTION + GAP, rowHeight);
+      assert.deepEqual([0, GAP], [first.at, first.y]);
+      assert.deepEqual([`${grid.tile}px`, `${grid.tile}px`], [first.tile.style.width, first.tile.firstChild.style.height]);
+      const step = columns > 1 ? others[0].x - first.x : 0;
+      for (const { at, x, y } of others) {
+        near(first.x + (at % columns) * step, x, text);
+        near(GAP + Math.floor(at / columns) * rowHeight, y, text);
+      }
+      if (width < 76) continue;
+      const left = first.x - GAP;
+      near(left, room + GAP - (first.x + (columns - 1) * step + grid.tile), `${text}: as much on the right`);
+      if (columns > 1) {
+        assert.ok(step >= grid.tile + GAP && step <= grid.tile + GAP + SPREAD, text);
+        assert.ok(left > -1e-6 && (left < 1e-6 || step === grid.tile + GAP + SPREAD), `${text}: between tiles first`);
+      }
+    }
+});
+
+test("what fits in one row lies at the left, more is spread", () => {
+  const { grid, tiles } = gridOf({ count: 3 });
+  grid.drawNow();
+
+  assert.deepEqual(
+    [0, 1, 2].map((at) => GAP + at * 168),
+    tiles().map(({ x }) => x),
+  );
+  const two = gridOf({ count: 6 });
+  two.grid.drawNow();
+  assert.deepEqual([36, 36 + 192], [two.tiles()[0].x, two.tiles()[1].x], "two rows are spread");
+});
+
+test("rows in view and one more on both sides are drawn, wherever it is scrolled to", () => {
+  const { grid, tiles, scroll, rows } = gridOf({ count: 503, height: 200 });
+  grid.drawNow();
+  const { columns, rowHeight, height } = grid.layout;
+  for (const top of [0, 500, 500 - rowHeight, 1997, 4003, height - 200]) {
+    const before = rows.fetched;
+    scroll(top);
+    const [first, last] = [Math.floor(top / rowHeight) - 1, Math.floor((top + 199) / rowHeight) + 1];
+    const wanted = { first: Math.max(0, first) * columns, stop: Math.min(503, (last + 1) * columns) };
+    assert.deepEqual(
+      Array.from({ length: wanted.stop - wanted.first }, (_, at) => wanted.first + at),
+      tiles().map(({ at }) => at),
+    );
+    near(GAP + Math.floor(wanted.first / columns) * rowHeight - top, tiles()[0].y, `at ${top}`);
+    assert.equal(before + 1, rows.fetched);
+    assert.equal(Math.round(top / rowHeight) * columns, grid.firstVisible());
+  }
+});
+
+test("a position comes into view with the least scrolling, one that is in view moves nothing", () => {
+  const { grid, around } = gridOf();
+  const { columns, rowHeight, height } = grid.measure();
+  for (const from of [0, 300, 2000, height - 600])
+    for (let position = 0; position < 500; position += 3) {
+      grid.setTop(from);
+      const before = grid.top;
+      grid.reveal(position);
+      const y = Math.floor(position / columns) * rowHeight;
+      const bottom = y + rowHeight + GAP;
+      const wanted = y < before ? y : bottom > before + 600 ? bottom - 600 : before;
+      assert.deepEqual([wanted, wanted], [grid.top, grid.root.scrollTop], `${position} from ${from}`);
+    }
+  grid.scrollTo(columns * 4 + 1);
+  assert.equal(4 * rowHeight, grid.top);
+  grid.scrollTo(499);
+  assert.equal(height - 600, grid.top, "no further than to the end");
+  grid.setTop(-5);
+  assert.equal(0, grid.top);
+  around.table.shown = true;
+  assert.deepEqual({ first: 2, stop: 3 }, grid.visibleRange(2));
+});
+
+test("a grid without a layout or a height has a top all the same", () => {
+  const { grid } = gridOf({ height: 0 });
+  assert.equal(0, grid.firstVisible());
+  assert.equal(300, grid.viewHeight());
+});
+
+test("where the scroll bar is too short for all rows, wheels move by pixels, the bar by shares, and its ends are those of the rows", () => {
+  const { grid, scroll, tiles } = gridOf({ count: 10_000_000, width: 360 });
+  const { height, scrollHeight, rowHeight } = grid.measure();
+  assert.ok(height > MAX_SCROLL && scrollHeight === MAX_SCROLL);
+  const share = (height - 600) / (scrollHeight - 600);
+  scroll(100);
+  near(100, grid.top, "the first step");
+  scroll(4_000_000);
+  near(4_000_000 * share, grid.top, "far");
+  const before = grid.top;
+  for (const [to, top] of [
+    [4_000_100, before + 100],
+    [4_001_299, before + 1299],
+    [4_000_100, before + 100],
+    [4_001_300, 4_001_300 * share],
+    [scrollHeight - 600, height - 600],
+    [scrollHeight - 601, height - 601],
+    [scrollHeight - 600.5, (scrollHeight - 600.5) * share],
+    [0, 0],
+    [1, 1],
+    [0.5, 0.5 * share],
+  ]) {
+    scroll(to);
+    near(top, grid.top, `to ${to}`);
+  }
+  scroll(4_000_000);
+  assert.ok(
+    tiles().every(({ y }) => y > -2 * rowHeight && y < 600 + 2 * rowHeight),
+    "they lie where the view is",
+  );
+});
+
+test("a place that the grid itself has scrolled to keeps its exact pixel", () => {
+  const { grid, scroll } = gridOf({ count: 10_000_000 });
+  grid.setTop(123_456_789);
+  const at = Math.round(grid.root.scrollTop);
+  scroll(at + 1);
+  assert.equal(123_456_789, grid.top, "the browser's rounding");
+  scroll(at + 2);
+  assert.equal(123_456_790, grid.top, "the reader's");
+  grid.setTop(123_456_789);
+  scroll(Math.round(grid.root.scrollTop) - 2);
+  assert.ok(Math.abs(grid.top - 123_456_789) > 1);
+  const short = gridOf().grid;
+  const bars = [100, 100.5, 101].map((top) => (short.setTop(top), short.root.scrollTop));
+  assert.deepEqual([100, 100, 101], bars, "less than a pixel moves no bar");
+});
+
+test("tiles stay the same elements until something of theirs is another", () => {
+  const { grid, around, rows, tiles } = gridOf();
+  const first = () => tiles()[0].tile;
+  const drawn = () => (grid.drawNow(), first());
+  const waiting = drawn();
+  assert.deepEqual([true, "record 0, loading"], [waiting.classList.contains("tvz-waiting"), waiting.getAttribute("aria-label")]);
+  assert.equal(waiting, drawn());
+  let before = waiting;
+  for (const more of [{}, { id: "s" }, { picture: "p" }, { image: "i" }, { labelled: "l" }]) {
+    rows.items.set(0, item(more));
+    assert.notEqual(before, drawn(), JSON.stringify(more));
+    assert.equal((before = first()), drawn());
+  }
+  around.records.query = 2;
+  assert.notEqual(before, drawn());
+  assert.equal((before = first()), drawn());
+  grid.setTop(700);
+  grid.forget();
+  assert.equal(0, tiles().length);
+  assert.deepEqual([0, 0, 0, 0, undefined], [rows.items.size, rows.blobs.size, grid.top, grid.root.scrollTop, grid.layout]);
+});
+
+test("the chosen and the marked are told, and what the cursor is on", () => {
+  const { grid, around, rows, tiles } = gridOf({ count: 4 });
+  [0, 1, 2].forEach((at) => rows.items.set(at, item({ id: `r${at}` })));
+  around.marks.add("r1");
+  around.records.at = 2;
+  const states = () => (
+    grid.drawNow(),
+    [
+      tiles().findIndex(({ tile }) => tile.getAttribute("aria-selected") === "true"),
+      tiles().findIndex(({ tile }) => tile.classList.contains("tvz-marked")),
+      tiles().findIndex(({ tile }) => tile.id === grid.root.getAttribute("aria-activedescendant")),
+      grid.root.getAttribute("role"),
+    ]
+  );
+  assert.deepEqual([2, 1, 2, "listbox"], states());
+  around.records.selected = -1;
+  assert.deepEqual([-1, 1, 2, "listbox"], states());
+  around.records.at = 3;
+  around.marks.clear();
+  assert.deepEqual([-1, -1, 3, "listbox"], states());
+  [around.records.count, grid.layout] = [0, undefined];
+  assert.deepEqual([-1, -1, -1, "region"], states());
+  assert.ok(!grid.root.hasAttribute("aria-activedescendant"));
+});
+
+test("a picture smaller than its tile grows by whole pixels, from twice its size on; one that fills it is left alone", () => {
+  const { grid, rows, tiles } = gridOf({ count: 1 });
+  rows.blobs.set("p", "data:,");
+  rows.items.set(0, item({ picture: "p" }));
+  grid.drawNow();
+  const [{ tile }] = tiles();
+  const picture = tile.querySelector("img");
+  assert.deepEqual([false, "0"], [picture.draggable, grid.root.getAttribute("tabindex") ?? String(grid.root.tabIndex)]);
+  for (const side of [1, 7, 53, 54, 79, 80, 81, 159, 160, 161])
+    for (const [width, height] of [
+      [side, Math.ceil(side / 3)],
+      [Math.ceil(side / 3), side],
+    ]) {
+      picture.className = picture.style = "";
+      Object.defineProperty(picture, "naturalWidth", { value: width, configurable: true });
+      Object.defineProperty(picture, "naturalHeight", { value: height, configurable: true });
+      picture.onload();
+      const times = side <= 80 ? Math.floor(160 / side) : 160 / side;
+      const grown = side < 160;
+      assert.equal(grown ? (side <= 80 ? "tvz-pixels" : "tvz-grown") : "", picture.className, `${width} × ${height}`);
+      for (const [name, natural] of Object.entries({ width, height }))
+        if (grown) near(times * natural, parseFloat(picture.style[name]), `${name} of ${width} × ${height}`);
+        else assert.equal("", picture.style[name]);
+    }
+});
+
+test("boxes and masks lie over the middle of a tile, as large as its picture, and anew where they are switched", () => {
+  const { grid, around, rows, tiles } = gridOf({ count: 3 });
+  const over = (masks) => ({ width: 40, height: 20, shapes: [["box", [1, 2, 10, 8], "cat", 1]], masks });
+  around.layers = new Layers({ cat: "#ff0000" }, () => {});
+  ["p", "p-mask", "q", "q-mask"].forEach((name) => rows.blobs.set(name, URL.createObjectURL(new Blob([name]))));
+  rows.items.set(0, item({ picture: "p", tile: { over: over([]) } }));
+  rows.items.set(1, item({ picture: "q", tile: { over: over([{ ext: "seg.png" }]) } }));
+  rows.items.set(2, item());
+  grid.drawNow();
+  const [whole, masked] = tiles().map(({ tile }) => tile.querySelector("img"));
+  for (const picture of [whole, masked]) {
+    Object.defineProperty(picture, "clientWidth", { value: 120 });
+    Object.defineProperty(picture, "clientHeight", { value: 60 });
+    picture.onload();
+  }
+  const canvas = (picture) => picture.parentElement.querySelectorAll("canvas");
+  const [first] = canvas(whole);
+  assert.deepEqual(
+    ["120px", "60px", "20px", "50px"],
+    ["width", "height", "left", "top"].map((name) => first.style[name]),
+  );
+  assert.deepEqual(
+    [true, undefined],
+    [first, canvas(masked)[0]].map(({ pen }) => pen && true),
+    "a mask is waited for",
+  );
+  grid.relayer();
+  assert.deepEqual(
+    [1, 1],
+    [whole, masked].map((picture) => canvas(picture).length),
+  );
+  assert.notEqual(first, canvas(whole)[0]);
+  rows.items.delete(0);
+  grid.relayer();
+  whole.remove();
+  whole.onload();
+  assert.equal(0, grid.root.querySelectorAll("canvas").length - 2, "of a picture that is gone nothing is drawn");
+});
+
+test("a tile says its key, its label, why it cannot be shown, and which fields are not as usual", () => {
+  const said = (more) => {
+    const { grid, rows, tiles } = gridOf({ count: 1, common: "png cls" });
+    rows.items.set(0, item({ fields: ["png", "cls"], ...more }));
+    grid.drawNow();
+    const [{ tile }] = tiles();
+    return [
+      tile.getAttribute("aria-label"),
+      ...[".tvz-snippet", ".tvz-label", ".tvz-badge"].map((one) => tile.querySelector(one)?.textContent),
+    ];
+  };
+  assert.deepEqual(["k", "", undefined, undefined], said({}));
+  assert.deepEqual(["k", "", undefined, undefined], said({ picture: "not there yet" }));
+  assert.deepEqual(["k, cat", "no fields", "cat", undefined], said({ label: "cat", fields: [] }));
+  assert.deepEqual(["k", "a text", undefined, "−cls +json"], said({ fields: ["png", "json"], tile: { text: "a text" } }));
+  assert.deepEqual(["k", "", undefined, "may be cut"], said({ pending: true }));
+  assert.deepEqual(["k, cannot be shown: too large", undefined, undefined, undefined], said({ tile: { reason: "too large" } }));
+});
+
+test("fields beyond the usual are told short, those of another kind of record not at all", () => {
+  assert.deepEqual(
+    ["", "−b", "+c", "−b +c", ""],
+    ["a b", "a", "a b c", "a c", "c d"].map((found) => missing("a b", found.split(" "))),
+  );
+  assert.deepEqual(
+    ["+eighteen_letters_", "+nineteen_letters…"],
+    ["eighteen_letters_", "nineteen_letters__"].map((more) => missing("a", ["a", more])),
+  );
+});
+
+test("film and sound have an address to play from, where there is a server", () => {
+  const { grid, rows } = gridOf({ model: { media: (path) => `/media/${path}` } });
+  rows.items.set(0, item({ id: "1/2", tile: { ext: "a b.mp4", text: "" } }));
+  rows.items.set(1, item());
+
+  assert.deepEqual(
+    [{ kind: "video", url: "/media/1/2/a%20b.mp4" }, undefined, undefined],
+    [0, 1, 2].map((at) => grid.playable(at)),
+  );
+});
+
+test("it is drawn once for all that has changed, and no more when the page has ended", async () => {
+  const { grid, rows, end } = gridOf();
+  const frame = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
+  grid.draw();
+  grid.draw();
+  await frame();
+  assert.equal(1, rows.fetched);
+  grid.draw();
+  await frame();
+  assert.equal(2, rows.fetched);
+  grid.draw();
+  end.abort();
+  await frame();
+  assert.equal(2, rows.fetched);
+});
