@@ -179,7 +179,7 @@ class TestChecks:
     def test_it_ends_between_two_records(self, doubtful, monkeypatch):
         from tarviz.table.making import shard_columns
 
-        real, seen = shard_columns._seen, []
+        real, seen = shard_columns._fingerprint, []
 
         def see(payload):
             seen.append(payload)
@@ -187,7 +187,7 @@ class TestChecks:
                 ask(browser, "stop_job")
             return real(payload)
 
-        monkeypatch.setattr(shard_columns, "_seen", see)
+        monkeypatch.setattr(shard_columns, "_fingerprint", see)
         with contextlib.closing(settle(Browser(doubtful, cache=False))) as browser:
             assert browser.shards.questions.wait(60)
             ask(browser, "check")
