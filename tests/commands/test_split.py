@@ -229,6 +229,14 @@ class TestShell:
         assert b"s-0002.tar: 10 records" in done.stdout
         assert 40 == len(listed(tmp_path / "s-0001.tar"))
 
+    def test_json_stays_out_of_a_tar_on_standard_output(self, make: Make, bash: Any):
+        make(numbered(5))
+
+        done = bash("tarviz split -o - --json a.tar | tar -t")
+
+        assert 10 == len(done.stdout.split())
+        assert 5 == json.loads(done.stderr)["records"]
+
     def test_json(self, make: Make, bash: Any):
         make(numbered(5))
 
