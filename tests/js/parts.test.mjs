@@ -727,6 +727,35 @@ test("a page says what it shows to whoever saves it, and keeps Back for steps", 
   assert.equal(length, history.length);
 });
 
+test("a page that has just opened can be saved before anything is answered, and asks for its record once", async () => {
+  page = await opened("browse", BrowserView);
+  const states = [];
+  const { send } = page.view.model;
+  page.view.model.send = (content) => (content.k === "tvz:state" && states.push(content.state), send(content));
+  assert.ok(!page.answered("poll"));
+  page.view.places.remember();
+  assert.equal(1, states.length);
+  await until(() => page.find(".tvz-pane h2") && page.view.calm);
+  assert.equal(1, page.asked.filter(({ name }) => name === "record").length, "the record is asked for once");
+});
+
+test("rows and cells are asked for twice at once at most, and of a server that is lost not at all", async () => {
+  const view = await browsing();
+  press(page.grid, "t");
+  await until(() => page.find(".tvz-trow [role=gridcell]") && !view.table.asked.size && !view.rows.asked.size);
+  const all = () => ((view.rows.fetch(), view.table.fetch(80 * at, 80 * ++at)), [view.rows.asked.size, view.table.asked.size]);
+  let at = 10;
+  view.scan.lost = true;
+  view.rows.clear();
+  assert.deepEqual([0, 0], all());
+  view.scan.lost = false;
+  view.table.asked.clear();
+  assert.deepEqual(
+    [1, 2, 2],
+    [all(), all(), all()].map(([, cells]) => cells),
+  );
+});
+
 test("a page on few pixels is narrow, and its parts know", async () => {
   const view = await browsing();
   const at = (width, middle = width) => {
