@@ -97,7 +97,7 @@ class Conversion:
         if not candidates:
             return {}
         quiet = engines.EnginePlan(self._plan.count and min(self._plan.count, len(candidates)), address=self._plan.address)
-        with engines.start(self._engine, partial(ranges.find_ranges, self._recipe.options), quiet) as engine:
+        with engines.start(self._engine, partial(ranges.find_ranges, self._recipe.options, ranges.PIECE), quiet) as engine:
             chosen = ranges.large(todo, self._plan.count or engine.room, carried=carried)
             found = [parts for parts, _ in engine.run(chosen)]
         cut = {

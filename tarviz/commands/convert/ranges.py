@@ -35,10 +35,10 @@ def large(sources: Sequence[ShardToConvert], room: int, *, carried: bool) -> lis
     return [source for source, size in zip(sources, sizes, strict=True) if size > least]
 
 
-def find_ranges(options: ReadOptions, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> list[RecordRange]:
+def find_ranges(options: ReadOptions, size: int, source: ShardToConvert, file: IO[bytes] | None, tick: Tick) -> list[RecordRange]:
     """The ranges of a shard that are to be tasks of their own; none where no index tells them without reading the shard."""
     try:
-        return ranges(source, options, PIECE)
+        return ranges(source, options, size)
     except TarvizError:
         return []  # whoever converts it says what is wrong
 
