@@ -135,6 +135,7 @@ def test_the_filter_and_the_columns_work_as_on_a_page(lab, context, notebook):
     page.until(f"{PICTURES} >= 6 && document.querySelectorAll('.tvz-hist').length", 90)
     if page.tab.locator(".tvz-rail-button").is_visible():  # the rail is folded away in a narrow cell
         page.tab.locator(".tvz-rail-button").click()
+    page.until("document.querySelectorAll('.tvz-facets .tvz-bar')[1]?.textContent.includes('20')")  # bars are drawn anew as counts come
     page.tab.locator(".tvz-facets .tvz-bar").nth(1).click()  # cls = 1
     page.until("document.querySelector('.tvz-status').textContent.includes('20 shown')", 30)
     page.until("document.querySelector('.tvz-facets .tvz-bar[aria-pressed=true]')?.textContent.includes('20 / 20')", 30)

@@ -100,7 +100,7 @@ class TestKeys:
         page.until("document.querySelector('.tvz-shard.tvz-on')?.textContent.includes('s-0.tar')")
         page.until("document.querySelector('.tvz-caption')")
         page.tab.keyboard.down("Shift")
-        assert "hidden" == page.tab.evaluate("getComputedStyle(document.querySelector('.tvz-caption')).visibility")
+        page.until("[...document.querySelectorAll('.tvz-caption')].some((text) => getComputedStyle(text).visibility === 'hidden')")
         page.tab.keyboard.up("Shift")
         assert "visible" == page.tab.evaluate("getComputedStyle(document.querySelector('.tvz-caption')).visibility")
         page.key("?")

@@ -135,6 +135,7 @@ class PipelineSource:
     def __post_init__(self) -> None:
         self.draws = max(self.pipeline.chain.draws, 1)  # TensorFlow 2.21 dies when it unbatches a tensor that has no elements
         self._loaded = Resumed(self.epoch)
+        _ = self.pipeline.chain.in_place  # imports what it needs: of TensorFlow's threads one may wait for another inside an import
 
     def memory(self) -> BatchMemory:
         """The memory of batches, the same for as long as somebody holds it: the dataset does, for TensorFlow keeps this source for good."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import io
 import itertools
+import subprocess
+import sys
 import threading
 import weakref
 from pathlib import Path
@@ -234,3 +236,19 @@ def test_no_records_are_no_batches() -> None:
     step = native.GraphStep(parse_chain(""), slice(0, 0), True, Schema(), ())
 
     assert [] == list(native.batches(chunks, step, 4, 1, ReadReport(), BatchMemory(), None))
+
+
+@pytest.mark.programs
+def test_threads_of_tensorflow_import_nothing_of_ours(photos: str) -> None:
+    """One could collect an iterator inside an import, and wait for that iterator's thread, which waits for the import."""
+    code = """
+import sys
+from tarviz import Pipeline
+dataset = Pipeline(sys.argv[1], "decode(jpg)|resize(jpg, 8)|decode(cls)", select=("jpg", "cls")).tf(graph=False, batch=9)
+before = {*sys.modules}
+assert 5 == len(list(dataset))
+print(sorted(name for name in {*sys.modules} - before if name.startswith("tarviz")))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(photos)], capture_output=True, text=True, timeout=240, check=False)
+
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
