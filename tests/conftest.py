@@ -144,8 +144,9 @@ def wait_until(true: Callable[[], object], seconds: float = 60.0) -> None:
 
 
 def own_threads() -> set[threading.Thread]:
-    """The threads of tarviz that end with what they work for; those that read payloads for `tf.data` stay for the next shard."""
-    return {each for each in threading.enumerate() if each.name.startswith("tarviz") and not each.name.startswith("tarviz-load")}
+    """The threads of tarviz that end with what they work for; those that serve all of `tf.data` stay."""
+    stay = ("tarviz-load", "tarviz-left")
+    return {each for each in threading.enumerate() if each.name.startswith("tarviz") and not each.name.startswith(stay)}
 
 
 def spread(length: int, count: int) -> set[int]:

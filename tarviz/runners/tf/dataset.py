@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from tarviz.model.errors import SchemaError, TarvizError, UsageError
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_numbers
 from tarviz.runners.plans import State
+from tarviz.runners.tf.leaving import leaver
 from tarviz.runners.tf.source import PipelineSource
 from tarviz.runners.tf.steps import VARIES
 
@@ -111,6 +113,12 @@ def _iterator() -> Any:
             self._source = dataset._source
             self._steps = dataset._source.ask()
             self._batched = dataset._batch is not None
+            self._thread, self._leaver = threading.get_ident(), leaver()
+
+        def __del__(self, here: Callable[[], int] = threading.get_ident) -> None:  # at exit modules are empty
+            resource = self.__dict__.pop("_iterator_resource", None)
+            if resource is not None and here() != self.__dict__.get("_thread"):
+                self._leaver.take(resource)
 
         def __next__(self) -> Any:
             try:

@@ -12,6 +12,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import TypeVar, cast
 
 Function = TypeVar("Function", bound=Callable[..., object])
@@ -64,6 +65,28 @@ class Calls:
 
 
 CALLS = Calls()
+
+
+class Leaver:
+    """Lets go of what other threads find abandoned, in a thread that holds nothing: an iterator's end waits for its calls into Python.
+
+    Python's collector runs in whatever thread makes an object, one inside an import for example, for which such a call may wait.
+    """
+
+    def __init__(self) -> None:
+        self._left: SimpleQueue[object] = SimpleQueue()  # its `put` may be called while the collector runs
+        threading.Thread(target=self._work, name="tarviz-left", daemon=True).start()
+
+    def take(self, resource: object) -> None:
+        """Let go of it, soon."""
+        self._left.put(resource)
+
+    def _work(self) -> None:
+        while True:
+            self._left.get()
+
+
+leaver = functools.cache(Leaver)
 
 
 def too_late(error: BaseException) -> bool:
