@@ -252,3 +252,30 @@ print(sorted(name for name in {*sys.modules} - before if name.startswith("tarviz
     done = subprocess.run([sys.executable, "-c", code, str(photos)], capture_output=True, text=True, timeout=240, check=False)
 
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr
+
+
+def test_an_abandoned_iterator_may_be_collected_where_its_ops_wait_for(photos: str) -> None:
+    """Python's collector runs in any thread, inside an import too: the end of an iterator may not be waited for there."""
+    lock, inside = threading.Lock(), threading.Event()
+
+    def wait(record: dict[str, Any]) -> dict[str, Any]:
+        if int(record["__key__"]) < 20:
+            return record
+        inside.set()
+        with lock:
+            return record
+
+    pipeline = Pipeline(photos, [Decode("cls"), Func(wait, output_types={"cls": "int64"})], select="cls")
+    with lock:
+        iterator = iter(pipeline.tf(graph=False, num_workers=2))
+        found = [int(next(iterator)) for _ in range(19)]
+        assert inside.wait(60)  # read ahead
+        iterator.cycle = iterator
+        del iterator
+        collecting = threading.Thread(target=gc.collect)
+        collecting.start()
+        collecting.join(20)
+        over = not collecting.is_alive()
+
+    collecting.join(60)
+    assert (list(range(19)), True) == (found, over)
