@@ -306,8 +306,10 @@ class Query:
         """The keys of rows in the order they lie; of neighbours without a step per row."""
         found: list[str] = []
         for part, row, low, high in self._segments(ids):
-            keys = row.index.keys(low, high)
-            found += map(to_text, keys if len(keys) == len(part) else (keys[at] for at in (part - row.id).tolist()))
+            if high - low == len(part):
+                found += map(to_text, row.index.keys(low, high))
+            else:  # those between would be many more
+                found += [self.rows.row(each).key for each in part.tolist()]
         return found
 
     def _segments(self, ids: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Row, int, int]]:

@@ -138,7 +138,8 @@ class Scan:
                 if self._closed:
                     break
                 assert shard is not None
-                run = self._runs.setdefault(shard.number, scan(shard, self.options, cache=self.cache))
+                if (run := self._runs.get(shard.number)) is None:
+                    run = self._runs[shard.number] = scan(shard, self.options, cache=self.cache)
             try:
                 next(run)
             except StopIteration:
