@@ -149,6 +149,13 @@ def own_threads() -> set[threading.Thread]:
     return {each for each in threading.enumerate() if each.name.startswith("tarviz") and not each.name.startswith(stay)}
 
 
+@pytest.fixture
+def threads_end() -> Callable[[], None]:
+    """Waits until the threads of tarviz that began in this test have ended; those that other tests left are theirs."""
+    before = own_threads()
+    return lambda: wait_until(lambda: not own_threads() - before)
+
+
 def spread(length: int, count: int) -> set[int]:
     """`count` places in a list of that length, evenly spread, the first and the last among them."""
     return {round(at * (length - 1) / max(count - 1, 1)) for at in range(count)} if length else set()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tarviz.read.report import ReadReport
 from tarviz.runners.ahead import ReadingThread, ahead
-from tests.conftest import own_threads, wait_until
+from tests.conftest import wait_until
 
 
 def counted(source: tuple[str, int], report: ReadReport) -> Generator[str, None, None]:
@@ -81,7 +81,7 @@ def test_as_they_come_they_take_turns() -> None:
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-def test_an_error_comes_in_its_turn_and_ends_the_others(ordered: bool) -> None:
+def test_an_error_comes_in_its_turn_and_ends_the_others(ordered: bool, threads_end: Callable[[], None]) -> None:
     found: list[str] = []
     report = ReadReport()
     with pytest.raises(ValueError, match="b"):
@@ -89,10 +89,10 @@ def test_an_error_comes_in_its_turn_and_ends_the_others(ordered: bool) -> None:
 
     assert ["a0", "a1", "a2", "b0", "b1"] == found
     assert 5 == report.records
-    wait_until(lambda: not own_threads())
+    threads_end()
 
 
-def test_so_many_are_read_at_a_time_and_stay_so_far_ahead() -> None:
+def test_so_many_are_read_at_a_time_and_stay_so_far_ahead(threads_end: Callable[[], None]) -> None:
     at_work: dict[str, int] = {}
 
     def opened(name: str, report: ReadReport) -> Generator[int, None, None]:
@@ -105,10 +105,10 @@ def test_so_many_are_read_at_a_time_and_stay_so_far_ahead() -> None:
         wait_until(lambda: [7, 6] == [at_work[name] for name in "ab"])  # one was taken; one is in the hand of each thread
 
         assert {"a", "b"} == at_work.keys()
-    wait_until(lambda: not own_threads())
+    threads_end()
 
 
-def test_who_stops_lets_go_of_what_was_read_and_the_source_is_closed() -> None:
+def test_who_stops_lets_go_of_what_was_read_and_the_source_is_closed(threads_end: Callable[[], None]) -> None:
     closed = threading.Event()
 
     def opened(count: int, report: ReadReport) -> Generator[int, None, None]:
@@ -122,7 +122,7 @@ def test_who_stops_lets_go_of_what_was_read_and_the_source_is_closed() -> None:
     reader.stop()
 
     assert closed.wait(30)
-    wait_until(lambda: not own_threads())
+    threads_end()
     assert reader.queue.qsize() <= 1  # what was in its hand
 
 

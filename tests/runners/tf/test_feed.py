@@ -6,7 +6,7 @@ import io
 import os
 import tarfile
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -27,7 +27,6 @@ from tarviz.runners.tf import feed
 from tarviz.runners.tf.feed import FeedChunk, ahead, chunks
 from tarviz.samples import write_shard
 from tarviz.testing.strategies import shard
-from tests.conftest import own_threads, wait_until
 
 
 @pytest.fixture
@@ -193,7 +192,7 @@ class TestAhead:
         assert urls[0] == seen[-1]
         assert 5 == len(set(seen))
 
-    def test_an_error_comes_where_its_shard_would(self, urls: list[URL]) -> None:
+    def test_an_error_comes_where_its_shard_would(self, urls: list[URL], threads_end: Callable[[], None]) -> None:
         def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
             yield from stream.blocks(url, report=report)
             if url == urls[1]:
@@ -203,9 +202,9 @@ class TestAhead:
         found: list[bytes] = []
         with pytest.raises(DataError, match="broken"):
             found.extend(key for block in run for key in block.keys)
-        assert settled()
+        threads_end()
 
-    def test_leaving_ends_the_threads(self, urls: list[URL]) -> None:
+    def test_leaving_ends_the_threads(self, urls: list[URL], threads_end: Callable[[], None]) -> None:
         closed: list[str] = []
 
         def opened(url: URL, report: ReadReport) -> Generator[Block, None, None]:
@@ -219,10 +218,5 @@ class TestAhead:
         next(run)
         run.close()  # type: ignore[attr-defined]
 
-        assert settled()
+        threads_end()
         assert set(urls[:3]) == set(closed)
-
-
-def settled() -> bool:
-    wait_until(lambda: not own_threads())
-    return True
