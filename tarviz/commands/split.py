@@ -29,7 +29,7 @@ from tarviz.read.chosen import resolved
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
-from tarviz.stores import SHARD_SUFFIXES, URLs
+from tarviz.stores import URLs, before_suffix
 from tarviz.tools import field_selection, split_pieces
 from tarviz.tools.parts import Parts
 from tarviz.tools.shard_command import line
@@ -270,8 +270,7 @@ def pattern(text: str) -> str:
     """
     if counted(text) or "{" in text or text == "-" or is_command(text):
         return text
-    suffix = next((suffix for suffix in SHARD_SUFFIXES if text.endswith(suffix)), "")
-    return f"{text.removesuffix(suffix)}-{{shard:06d}}{suffix or '.tar'}"
+    return before_suffix(text, "-{shard:06d}")
 
 
 @dataclass(eq=False, repr=False)

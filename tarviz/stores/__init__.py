@@ -33,7 +33,7 @@ from tarviz.model.errors import NotFoundError, StoreError, TarvizError, UsageErr
 from tarviz.model.types import URL
 from tarviz.model.urls import ALIASES, base_name, is_local, local_path, scheme_of, without_query
 from tarviz.stores.base import Sink, Stat, Store, Stream, Whole, fill, is_there
-from tarviz.stores.paths import SHARD_SUFFIXES, is_shard, nearest
+from tarviz.stores.paths import SHARD_SUFFIXES, before_suffix, is_shard, nearest
 from tarviz.stores.templates import braces, matching, natural
 
 SUPPORT = ("base", "cache_files", "cached", "paths", "retry", "templates")  # what stores are built with, not stores
@@ -46,6 +46,7 @@ __all__ = [
     "Stream",
     "Whole",
     "URLs",
+    "before_suffix",
     "expand",
     "fill",
     "is_local",

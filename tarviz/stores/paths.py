@@ -15,6 +15,16 @@ def is_shard(name: str) -> bool:
     return name.lower().endswith(SHARD_SUFFIXES) and not name.startswith(".")
 
 
+def before_suffix(name: str, text: str) -> str:
+    """The name of a shard with a text before its suffix, which is `.tar` where it has none.
+
+    >>> before_suffix("a.tar.gz", "-1"), before_suffix("a", "-1")
+    ('a-1.tar.gz', 'a-1.tar')
+    """
+    suffix = next((suffix for suffix in SHARD_SUFFIXES if name.endswith(suffix)), "")
+    return f"{name.removesuffix(suffix)}{text}{suffix or '.tar'}"
+
+
 def nearest(path: str) -> str:
     """A sentence on what exists near a path that does not; empty when there is nothing to say."""
     return " ".join(_nearest(path))

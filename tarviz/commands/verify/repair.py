@@ -11,7 +11,6 @@ from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.model.urls import without_query
 from tarviz.read.stream import ReadOptions
-from tarviz.stores import SHARD_SUFFIXES
 
 
 def repair(urls: list[URL], output: str | PathLike[str] | None, found: Verified, options: ReadOptions) -> None:
@@ -46,5 +45,4 @@ def beside(url: str) -> str:
     ('data/a.repaired.tar.gz', 'a.repaired.tar')
     """
     name = url if stores.is_local(url) else without_query(url)[0].rpartition("/")[2]
-    suffix = next((suffix for suffix in SHARD_SUFFIXES if name.endswith(suffix)), "")
-    return f"{name.removesuffix(suffix)}.repaired{suffix or '.tar'}"
+    return stores.before_suffix(name, ".repaired")
