@@ -233,7 +233,7 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.
         try:
             return config.parse_size(value)
         except TarvizError as error:
-            self.fail(f"{error.message} {error.hint or ''}".strip(), param, ctx)
+            self.fail(error.words, param, ctx)
 
 
 SIZE = Size()

@@ -124,6 +124,11 @@ class TarvizError(Exception):
         self._hint = text
 
     @property
+    def words(self) -> str:
+        """What is wrong, and the next step."""
+        return f"{self.message} {self.hint or ''}".strip()
+
+    @property
     def fault(self) -> Fault:
         return Fault(self.code, self.message, self.shard, self.key, self.member, self.offset)
 

@@ -123,7 +123,7 @@ def _decode_error(ext: str, error: BaseException) -> DataError:
 def _refusal_panel(viewer: str, error: TarvizError, blob: memoryview) -> Panel:
     return Panel(
         f"{error.code}: {error.message}",
-        [Note(f"{error.code}: {error.message} {error.hint or ''}".rstrip(), "warn" if error.code in _NO_DAMAGE else "bad"), Hex()],
+        [Note(f"{error.code}: {error.words}", "warn" if error.code in _NO_DAMAGE else "bad"), Hex()],
         [("size", f"{len(blob):,} bytes")],
         viewer=viewer,
         error=error,

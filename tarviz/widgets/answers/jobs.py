@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tarviz.model.errors import UsageError, redact, safe
-from tarviz.widgets.host.behind import failure, start_thread, words
+from tarviz.widgets.host.behind import failure, start_thread
 
 
 class Job:
@@ -41,7 +41,7 @@ class Job:
             last = work()
         except Exception as error:  # noqa: BLE001 - whatever it is, the page says it
             ended = failure(error, "It ended")
-            last, self.bad = words(ended), ended.code != "E_STOPPED"
+            last, self.bad = ended.words, ended.code != "E_STOPPED"
         self.text = redact(safe(last))
         self._thread = None
         self._changed()

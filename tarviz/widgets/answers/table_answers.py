@@ -16,7 +16,6 @@ from tarviz.widgets.answers import completion
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse.look import Answers
 from tarviz.widgets.browse.query import ViewWish
-from tarviz.widgets.host.behind import words
 from tarviz.widgets.host.rpc import Message, rpc
 
 MOST_COLUMNS = 200
@@ -37,7 +36,7 @@ class TableAnswers(Answers):
         questions = self.questions
         state = questions.prepare()
         error = questions.refused or questions.failed
-        note = words(error) if error else self.making() if state == "making" else ""
+        note = error.words if error else self.making() if state == "making" else ""
         return {"state": state, "note": redact(note), "version": questions.version, "bytes": questions.cost}
 
     def making(self) -> str:

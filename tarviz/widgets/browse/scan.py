@@ -27,7 +27,7 @@ from tarviz.read.shard_index import cached_index, index_of, keep_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.read.walker import Walker
 from tarviz.widgets.browse.rows import Rows, Segment, ShardRows, Spill
-from tarviz.widgets.host.behind import failure, start_thread, words
+from tarviz.widgets.host.behind import failure, start_thread
 
 AHEAD = 48
 """Records a streamed shard is scanned beyond what is looked at."""
@@ -170,7 +170,7 @@ class Scan:
 
 def fault_of(error: TarvizError) -> Fault:
     """The error as a fault, its hint said too."""
-    return replace(error.fault, message=words(error))
+    return replace(error.fault, message=error.words)
 
 
 def _is_stream(shard: ShardRows) -> bool:

@@ -18,11 +18,6 @@ def start_thread(name: str, work: Callable[..., object], *arguments: object) -> 
     return thread
 
 
-def words(error: TarvizError) -> str:
-    """An error in words: what is wrong, and what to do."""
-    return f"{error.message} {error.hint or ''}".strip()
-
-
 def failure(error: Exception, what: str) -> TarvizError:
     """The error that ended one, as a page is told of it: one that is not of tarviz is in the log, too."""
     if isinstance(error, TarvizError):
