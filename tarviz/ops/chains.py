@@ -55,7 +55,7 @@ class Chain(Sequence[Op]):
         object.__setattr__(self, "ops", tuple(joined))
         object.__setattr__(self, "draws", ends[-1])
         object.__setattr__(self, "draw_slices", tuple(starmap(slice, pairwise(ends))))
-        object.__setattr__(self, "_joints", None)
+        object.__setattr__(self, "_joints", None if joined else {})
 
     @classmethod
     def of(cls, source: Chainable) -> Chain:
