@@ -193,7 +193,7 @@ def _values(table: Table, name: str, kind: str, condition: str, wanted: Sequence
     figures = f"SELECT NULL AS x, count(x), {sums}, {ends}, {mean} FROM counted"
     if wanted is None:
         chosen = f"SELECT * FROM (SELECT x, c FROM counted WHERE x IS NOT NULL ORDER BY c DESC, x LIMIT {VALUES})"
-    else:
+    else:  # none at all is no list in SQL: NULL is never found
         chosen = f"SELECT x, c FROM counted WHERE x IN ({', '.join(['NULL', *map(literal, wanted)])})"
     rows = table.fetched(f"{counted} {figures} UNION ALL SELECT x, c, NULL, NULL, NULL, NULL, NULL FROM ({chosen})")
     (_, distinct, records, missing, low, high, average) = next(row for row in rows if row[2] is not None)
