@@ -185,16 +185,27 @@ test("another runner comes beside its chain, and the pins stay on theirs", async
   press(list(), "a");
   press(list(), "b");
   const [first, second, third] = view.columns;
-  const answered = (r) => (page.change = (name, answer) => (/^(add|more)$/.test(name) ? { ...answer, err: undefined, r } : answer));
-  answered({ columns: [first, { ...first, runner: "other" }, second, third] });
-  await view.changes.add("other");
+  const listed = (columns) =>
+    (page.change = (name, answer) =>
+      name === "add" ? { ...answer, err: undefined, r: {} } : name === "poll" ? { ...answer, r: { ...answer.r, columns } } : answer);
+  listed([first, { ...first, runner: "other" }, second, third]);
+  const adding = view.changes.add("other");
+  assert.deepEqual([1, 1, 1], [view.at.column, view.a.column, view.b.column], "nothing moves before the columns do");
+  await adding;
+  await until(() => view.columns.length === 4);
   assert.deepEqual([{ runner: "other" }, 2, 2, 2], [page.last("add"), view.at.column, view.a.column, view.b.column]);
+  assert.equal(0, view.strips.size, "they are told anew");
   await until(() => !view.running);
-  answered({ columns: [third] });
-  view.at.column = 0;
+  listed([third]);
   await view.changes.add("other");
+  await until(() => view.columns.length === 1);
   assert.equal(0, view.at.column, "a chain that is gone gives way to the first");
   await until(() => !view.running);
+});
+
+test("what is asked for and comes to nothing is told", async () => {
+  const { view } = await comparing();
+  const answered = (r) => (page.change = (name, answer) => (name === "more" ? { ...answer, err: undefined, r } : answer));
   answered({ found: false, count: view.config.most });
   await view.changes.more();
   assert.equal(`At most ${view.config.most} records.`, page.find(".tvz-status").textContent);

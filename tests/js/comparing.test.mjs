@@ -244,14 +244,6 @@ test("of numbers that follow each other the last is the last that is asked for",
   assert.deepEqual([7, 8], asked);
 });
 
-test("pins stay on their chains when columns of another runner come between", async () => {
-  const fresh = { ...COLUMNS[2], runner: "ray" };
-  const { view, told, changes } = changing({ columns: [COLUMNS[0], fresh, COLUMNS[2], COLUMNS[1]] }, { b: { column: 0, step: 0 } });
-  await changes.add("ray");
-  assert.deepEqual([3, 2, 0, 0], [view.at.column, view.a.column, view.b.column, view.strips.size]);
-  assert.deepEqual([["add", { runner: "ray" }]], told.asked);
-});
-
 const WHEELS = [
   { op: 0, name: "size", at: 0, label: "resize height", value: 32, low: 1, high: 128, step: 1 },
   { op: 1, name: "p", at: null, label: "flip p", value: 0.25, low: 0, high: 1, step: 0.01 },

@@ -41,19 +41,7 @@ export class Changes {
 
   /** @param {string} runner */
   add(runner) {
-    const { view } = this;
-    return this.ask("add", { runner }, (r) => {
-      const pins = [view.at, view.a, ...(view.b ? [view.b] : [])];
-      const moved = pins.map((pin) =>
-        r.columns.findIndex(
-          (/** @type {any} */ c) => c.name === view.columns[pin.column].name && c.runner === view.columns[pin.column].runner,
-        ),
-      );
-      pins.forEach((pin, at) => {
-        pin.column = Math.max(0, moved[at]);
-      });
-      view.strips.clear();
-    });
+    return this.ask("add", { runner });
   }
 
   /** @param {number} column @param {import("./sliders.mjs").Wheel} wheel @param {number} value */

@@ -210,12 +210,10 @@ export class CompareView {
     this.version = message.version;
     this.running = message.running;
     this.said = message.status;
-    this.columns = message.columns;
+    this.arrange(message.columns);
     if (message.records) {
       this.records = message.records;
       this.originals = message.originals.map(picture);
-      if (this.strips.size && message.strips.some((/** @type {any} */ s) => this.strips.has(`${s.record}:${s.column}`)))
-        this.strips.clear();
     }
     for (const strip of message.strips) {
       this.strips.set(`${strip.record}:${strip.column}`, { ...strip, version: message.version, tiles: strip.tiles.map(picture) });
@@ -225,6 +223,21 @@ export class CompareView {
     this.drawTiles();
     this.tell();
     if (message.strips.some((/** @type {any} */ strip) => strip.record === this.at.record)) this.staged.show();
+  }
+
+  /** Where columns came between, cursor and pins stay on theirs, and all strips are told anew. @param {any[]} columns */
+  arrange(columns) {
+    const before = this.columns;
+    this.columns = columns;
+    const same = (/** @type {any} */ one, /** @type {any} */ other) => one.name === other.name && one.runner === other.runner;
+    if (!before.length || (before.length === columns.length && before.every((column, at) => same(column, columns[at])))) return;
+    this.strips.clear();
+    for (const pin of [this.at, this.a, this.b])
+      if (pin)
+        pin.column = Math.max(
+          0,
+          columns.findIndex((column) => same(column, before[pin.column] ?? before[0])),
+        );
   }
 
   /** What is looked at first: where two chains lead, side by side. */

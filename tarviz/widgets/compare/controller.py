@@ -264,7 +264,7 @@ class Compare(Controller):
                 each.seed += 1
             self.version += 1
         self._order(again, range(len(self.records)))
-        return {"columns": [compare_text.column_message(each) for each in self.columns]}
+        return {}
 
     @rpc
     def tune(self, column: int, op: int, name: str, value: float, at: int | None = None) -> Message:
@@ -298,7 +298,7 @@ class Compare(Controller):
                 for strip in column.done:
                     strip.version = self.version
         self._order(fresh, range(len(self.records)))
-        return {"columns": [compare_text.column_message(each) for each in self.columns]}
+        return {}
 
     # ---- what a host asks
 
