@@ -22,12 +22,12 @@ from tarviz.ops.chain_text import Call, parse_call, print_call
 from tarviz.ops.chains import Chain, Chainable
 from tarviz.ops.random_draws import draws
 from tarviz.read import stream
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.mixes import Mix, mix
 from tarviz.read.shard_index import cached_index
 from tarviz.read.stream import ReadOptions
-from tarviz.run_keywords import ConvertKeywords, EagerKeywords, IndexedKeywords, TfKeywords, TorchKeywords, described
+from tarviz.run_keywords import ConvertKeywords, EagerKeywords, IndexedKeywords, TfKeywords, TorchKeywords, describe
 from tarviz.selection import Selection, Structure
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Pipeline:
 
     def _peek(self) -> tuple[Schema, Block]:
         """The fields of the first block that has records, and the block."""
-        pipeline = self.chosen()
+        pipeline = self.choose()
         for url in stream.shards(pipeline.urls):
             with closing(stream.blocks(url, pipeline.options)) as blocks:
                 for block in blocks:
@@ -219,35 +219,35 @@ class Pipeline:
                     elsewhere = getattr(module, "ELSEWHERE", {}).get(name)
                     hint = elsewhere or f"{meant}There are {', '.join(list(known)[1:])}."
                     raise UsageError(f"Pipeline.{runner}() has no option {name!r}.", hint=hint)
-        return module.run(self.chosen(), **options)
+        return module.run(self.choose(), **options)
 
-    def chosen(self) -> Pipeline:
+    def choose(self) -> Pipeline:
         """The same pipeline, with the records that its condition and keys choose found; itself where it has none."""
         if not (self.options.where or self.options.keys):
             return self
-        return self._with(options=resolved(stream.shards(self.urls), self.options))
+        return self._with(options=resolve(stream.shards(self.urls), self.options))
 
-    @described(EagerKeywords)
+    @describe(EagerKeywords)
     def eager(self, **options: Unpack[EagerKeywords]) -> Eager:
         """The pipeline run in this process: an iterable of NumPy and Python values, in shard and record order."""
         return cast("Eager", self.run("eager", **options))
 
-    @described(TfKeywords)
+    @describe(TfKeywords)
     def tf(self, **options: Unpack[TfKeywords]) -> tensorflow.data.Dataset[Any]:
         """The pipeline as a `tf.data.Dataset`; values equal those of `eager` (uint8 within 1). `tarviz.runners.tf.run` says more."""
         return self.run("tf", **options)
 
-    @described(TorchKeywords)
+    @describe(TorchKeywords)
     def torch(self, **options: Unpack[TorchKeywords]) -> TorchRecords:
         """The pipeline as a `torch.utils.data.IterableDataset`; its `loader` is a `DataLoader` that can be resumed."""
         return cast("TorchRecords", self.run("torch", **options))
 
-    @described(IndexedKeywords)
+    @describe(IndexedKeywords)
     def indexed(self, **options: Unpack[IndexedKeywords]) -> IndexedValues:
         """The pipeline by number: `len`, `[k]`, `[[9, 2, 5]]`, slices."""
         return cast("IndexedValues", self.run("indexed", **options))
 
-    @described(ConvertKeywords)
+    @describe(ConvertKeywords)
     def convert(self, path: str | os.PathLike[str] | Names, **options: Unpack[ConvertKeywords]) -> Converted:
         """Writes what the chain makes of the shards to TFRecord files, named as `tarviz.convert` says."""
         return cast("Converted", plugins.load("commands", "convert").convert(self, path, **options))

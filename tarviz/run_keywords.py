@@ -97,7 +97,7 @@ class ConvertKeywords(TypedDict, total=False):
     address: Annotated[str | None, Option("where the engine is; None: what the environment names")]
 
 
-def described(keywords: Any) -> Callable[[Method], Method]:
+def describe(keywords: Any) -> Callable[[Method], Method]:
     """Put the options of a TypedDict into the signature and the text of the method that takes them as `**options`."""
 
     def describe(method: Method) -> Method:

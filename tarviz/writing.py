@@ -160,17 +160,17 @@ class Writer(Whole):
         try:
             super().__exit__(kind, error, trace)
         except BaseException as failure:
-            failure.add_note(self._left())
+            failure.add_note(self._leftovers())
             raise
         if error is not None:
-            error.add_note(self._left())
+            error.add_note(self._leftovers())
 
     def __del__(self) -> None:
         if getattr(self, "_open", False):
             warnings.warn("a writer was not closed: its last shard is not written. Use it in a with.", ResourceWarning, stacklevel=2)
             self.abort()
 
-    def _left(self) -> str:
+    def _leftovers(self) -> str:
         """What stays of a run that was broken off."""
         found = self.result
         return f"Complete and kept:\n{found}" if found.outputs else "No shard was complete; nothing is left under a final name."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Annotated, Any, TypedDict
 
-from tarviz.run_keywords import Option, described
+from tarviz.run_keywords import Option, describe
 
 
 class _Keywords(TypedDict, total=False):
@@ -20,7 +20,7 @@ def test_they_are_in_signature_and_text():
         Twice.
         """
 
-    made = described(_Keywords)(run)
+    made = describe(_Keywords)(run)
     found = [(each.name, each.kind, each.default, each.annotation) for each in inspect.signature(made).parameters.values()]
     plain, named, none = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
 
@@ -40,4 +40,4 @@ def test_they_are_in_signature_and_text():
 def test_a_method_may_say_nothing_itself():
     def run(**options: Any) -> None: ...
 
-    assert (described(_Keywords)(run).__doc__ or "").startswith("\n\nOptions, and what they are by default:\n\n    width: ")
+    assert (describe(_Keywords)(run).__doc__ or "").startswith("\n\nOptions, and what they are by default:\n\n    width: ")

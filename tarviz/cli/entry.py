@@ -15,7 +15,7 @@ from click.shell_completion import shell_complete
 
 from tarviz import __version__
 from tarviz.cli.shell_hints import in_shell_words
-from tarviz.cli.verb_base import Door, coloured
+from tarviz.cli.verb_base import Door, colour
 from tarviz.model import plugins
 from tarviz.model.errors import TarvizError, redact, safe
 
@@ -106,7 +106,7 @@ def invoke(argv: Sequence[str], cell: Any = None) -> Any:
 
 
 def _complain(message: str) -> None:
-    print(coloured(f"tarviz: {message}", sys.stderr), file=sys.stderr)  # noqa: T201 - the one place where the shell door speaks
+    print(colour(f"tarviz: {message}", sys.stderr), file=sys.stderr)  # noqa: T201 - the one place where the shell door speaks
 
 
 def load_verb(argv: Sequence[str]) -> click.Command:

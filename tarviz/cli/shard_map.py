@@ -15,11 +15,11 @@ import click
 
 from tarviz import engines, stores
 from tarviz.cli import shard_table, verb_base
-from tarviz.cli.tar_tool_options import Made, Tar, opened
+from tarviz.cli.tar_tool_options import Made, Tar, command_shards
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.outputs import Names, counted, manifest_url, piped, proof, source_entry
+from tarviz.outputs import Names, has_counter, manifest_url, piped, proof, source_entry
 from tarviz.outputs.inputs import Inputs
 from tarviz.read.keywords import ReadKeywords
 
@@ -103,7 +103,7 @@ def shard_to_shard(gathered: Callable[[Mapped, str], Any] = lambda mapped, _: ma
             given.apply_defaults()
             urls, output = given.args
             keywords = given.kwargs
-            if not counted(fspath(output)):
+            if not has_counter(fspath(output)):
                 if engine != "local" or address is not None or jobs is not None or resume:
                     raise UsageError(
                         "one output of all shards is made by one process.",
@@ -112,7 +112,7 @@ def shard_to_shard(gathered: Callable[[Mapped, str], Any] = lambda mapped, _: ma
                 return verb(urls, output, **keywords)
             if keywords.pop(mixing, None) is not None:
                 raise UsageError("shard to shard mixes nothing.", hint=f"Leave out {mixing}, or the counter of the output.")
-            shards = opened(urls, keywords.pop("files"))
+            shards = command_shards(urls, keywords.pop("files"))
             job = ShardJob(tool, keywords, _recipe(tool, keywords) if resume or engines.travels(engine) else None, resume)
             return gathered(_map_shards(job, shards, Names(fspath(output)), engine, address, jobs), fspath(output))
 

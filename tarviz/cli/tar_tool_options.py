@@ -46,14 +46,14 @@ tool_options = verb_base.together(
 )
 
 
-def given(urls: stores.URLs) -> list[str]:
+def list_urls(urls: stores.URLs) -> list[str]:
     """The URLs of a call, one or many, as they are written."""
     return [fspath(url) for url in ([urls] if isinstance(urls, str | PathLike) else urls)]
 
 
-def opened(urls: stores.URLs, listed: str | None = None) -> list[URL]:
+def command_shards(urls: stores.URLs, listed: str | None = None) -> list[URL]:
     """The shards of a command line: those named, those a list names, standard input when there are neither."""
-    named = [*given(urls), *(listing(listed) if listed is not None else ())]
+    named = [*list_urls(urls), *(listing(listed) if listed is not None else ())]
     if not named and listed is None:
         named = ["-"]
     if named.count("-") > 1:

@@ -127,20 +127,20 @@ def emit(result: Any, json: bool = False, *, err: bool = False) -> Any:
     flushed = time.monotonic()
     for piece in result.lines(json):
         if not (err and quiet.get()):
-            stream.write(f"{piece if plain else coloured(piece, stream)}\n")
+            stream.write(f"{piece if plain else colour(piece, stream)}\n")
         if (now := time.monotonic()) > flushed + 0.2:  # what takes long is seen as it comes
             stream.flush()
             flushed = now
     stream.flush()
     if not json and not quiet.get():
         for note in result.notes():
-            sys.stderr.write(f"{coloured(note, sys.stderr)}\n")
+            sys.stderr.write(f"{colour(note, sys.stderr)}\n")
     if result.exit_code:
         raise click.exceptions.Exit(result.exit_code)
     return result
 
 
-def coloured(text: str, stream: TextIO) -> str:
+def colour(text: str, stream: TextIO) -> str:
     """The codes in a text, errors' red and warnings' yellow, where `stream` is a terminal and NO_COLOR (no-color.org) is not set."""
     if not _has_colours(stream):
         return text

@@ -164,13 +164,13 @@ def command(urls: tuple[str, ...], select: str | None, vs: str, save: str | None
     from tarviz.widgets.bench.controller import BenchRun
 
     run = BenchRun(source, **wish)
-    watched(run)
+    watch(run)
     if save:
         run.result.save(save)
     return verb_base.emit(Benched(run.result, save), as_json)
 
 
-def watched(run: BenchRun) -> None:
+def watch(run: BenchRun) -> None:
     """Wait for a bench, with progress on stderr; Ctrl-C ends it and keeps what was measured."""
     trials = len(run.trials) * run.repeat
     with verb_base.progress(trials, "trials") as bar:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
-from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, shuffled, tool_options
+from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argument, shuffled, tool_options
 from tarviz.model.errors import UsageError
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
@@ -60,7 +60,7 @@ def cat(
         options.on_error == "skip",
         report,
     )
-    targets = opened(urls, files)
+    targets = command_shards(urls, files)
     if shuffle:
         random.Random(seed).shuffle(targets)
     with (

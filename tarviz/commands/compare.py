@@ -103,7 +103,7 @@ class Compared(verb_base.Result):
 
 def _tile(tile: StepTile, overlays: Overlays) -> str:
     from tarviz.widgets.compare.text import milliseconds, reason
-    from tarviz.widgets.panes.overlays import painted
+    from tarviz.widgets.panes.overlays import paint
 
     if tile.error is not None:
         return html_page.tile(reason(tile.error), title=tile.op, bad=True)
@@ -114,7 +114,7 @@ def _tile(tile: StepTile, overlays: Overlays) -> str:
         for line in (f"{tile.ext}: {look.feature}", look.range, time, tile.drawn, look.mapping and f"shown {look.mapping}", tile.behind)
         if line
     ]
-    shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.text
+    shown = paint(tile.picture, tile.over, overlays) if tile.picture else tile.text
     return html_page.tile(shown, title=tile.op or "original", lines=lines)
 
 

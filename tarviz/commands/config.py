@@ -18,20 +18,20 @@ class Configuration(verb_base.Result):
     files: tuple[Path, ...]
 
     def __str__(self) -> str:
-        rows = [(name, shown(value), source, _config.MEANINGS[name]) for name, (value, source) in self.values.items()]
+        rows = [(name, show_value(value), source, _config.MEANINGS[name]) for name, (value, source) in self.values.items()]
         looked = "\n".join(f"  {path}{'' if path.exists() else '  (not there)'}" for path in self.files)
         values = verb_base.table(rows, header=("option", "value", "from", "what it is"))
         return f"{values}\n\nFiles, strongest first; TARVIZ_… wins over them:\n{looked}"
 
     def to_dict(self) -> dict[str, Any]:
-        plain = {name: str(value) if isinstance(value, Path) else shown(value) for name, (value, _) in self.values.items()}
+        plain = {name: str(value) if isinstance(value, Path) else show_value(value) for name, (value, _) in self.values.items()}
         return {
             "options": {name: {"value": plain[name], "from": source} for name, (_, source) in self.values.items()},
             "files": [str(path) for path in self.files],
         }
 
 
-def shown(value: Any) -> Any:
+def show_value(value: Any) -> Any:
     """A value as people may see it."""
     return ("***" if value else "") if isinstance(value, _config.Hidden) else value
 

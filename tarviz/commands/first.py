@@ -12,14 +12,14 @@ from typing import Any, Unpack
 import click
 
 from tarviz.cli import verb_base
-from tarviz.cli.tar_tool_options import inputs_argument, opened, tool_options
+from tarviz.cli.tar_tool_options import command_shards, inputs_argument, tool_options
 from tarviz.model import plugins
 from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
-from tarviz.read.chosen import Chosen, resolved
+from tarviz.read.chosen import Chosen, resolve
 from tarviz.read.keywords import CutKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, records, with_changes
 from tarviz.stores import URLs
@@ -81,12 +81,12 @@ def first(
     written there. What lies after the record is not read. Nothing is found: `key` is None and nothing is written.
     """
     if select:
-        where = plugins.load("table", "choice").joined([where, f"({without_sample(select)}) is true"])
+        where = plugins.load("table", "choice").join_conditions([where, f"({without_sample(select)}) is true"])
     options = with_changes(ReadOptions(), {**reading, "where": where, "keys": keys})
     chosen = field_selection.picks(field)
     if len(chosen) != 1:
         raise UsageError(f"{field!r} names {len(chosen)} fields.", hint='Alternatives are joined by ";": "jpg;png".')
-    targets = opened(urls, files)
+    targets = command_shards(urls, files)
     if output is not None:
         Inputs(targets).refuse(fspath(output))
     options = _stream_condition(targets, options)
@@ -103,7 +103,7 @@ def first(
     if isinstance(options.where, Chosen) and (condition := options.where.condition) is not None:
         found.report.records = condition.seen
         if found.key is None and condition.lacking and "-" not in targets:
-            resolved(targets, replace(options, where=options.where.where))  # says what is near
+            resolve(targets, replace(options, where=options.where.where))  # says what is near
     if output is not None and found.key is not None and not (found.output == "-" and _on_terminal(found.payload)):
         verb_base.write(found.output, found.payload)
     return found
@@ -116,9 +116,9 @@ def _stream_condition(urls: list[URL], options: ReadOptions) -> ReadOptions:
         return options
     choice = plugins.load("table", "choice")
     try:
-        return replace(options, where=choice.streamed(urls, str(options.where)))
+        return replace(options, where=choice.choose_streamed(urls, str(options.where)))
     except UsageError:
-        return resolved(urls, options)
+        return resolve(urls, options)
 
 
 def _on_terminal(payload: bytes) -> bool:

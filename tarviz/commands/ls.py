@@ -17,7 +17,7 @@ from tarviz.model.errors import DataError, Fault, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Member
 from tarviz.read import stream, tfrecords
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.several import several
@@ -141,7 +141,7 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
     make of its Examples. Reads leniently and lists damage beside its shard; `NotFoundError` where a shard is missing.
     """
     targets = stream.shards(urls)
-    options = resolved(targets, stream.with_changes(None, {"strict": False, **reading_options}))
+    options = resolve(targets, stream.with_changes(None, {"strict": False, **reading_options}))
     listed = []
     with verb_base.progress(len(targets), "shards") as bar, verb_base.silent_warnings():
         bar.add(0, label=redact(targets[0]))

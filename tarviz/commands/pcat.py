@@ -13,14 +13,14 @@ import click
 
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
-from tarviz.cli.tar_tool_options import Made, Tar, given, inputs_argument, opened, shuffled, tool_options
+from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argument, list_urls, shuffled, tool_options
 from tarviz.model import config
 from tarviz.model.errors import UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.spans import Batch, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.runners.ahead import ahead
@@ -56,7 +56,7 @@ def pcat(
     order = _Order(None if weights is None else tuple(weights), shuffle, seed)
     groups = order.groups(urls, files)
     targets = [url for group in groups for url in group]
-    options, report = resolved(targets, with_changes(ReadOptions(), reading)), ReadReport()
+    options, report = resolve(targets, with_changes(ReadOptions(), reading)), ReadReport()
     form = field_selection.Form(report=report)
     # Readers of its own for each lane: one that waits for room never keeps another lane's next shard from being read.
     readers = max((config.options(workers=workers).workers or processors()) // len(groups), 1)
@@ -85,15 +85,15 @@ class _Order:
     def groups(self, urls: URLs, files: str | None) -> list[list[URL]]:
         """The shards of each lane: of each URL given where they are mixed, else all in one."""
         if self.weights is None:
-            groups = [opened(urls, files)]
+            groups = [command_shards(urls, files)]
         else:
-            named = given(urls)
+            named = list_urls(urls)
             if len(self.weights) != len(named) or files is not None:
                 what = f"there are {len(self.weights)} weights for {len(named)} URLs."
                 raise UsageError(what, hint="Give one weight for each URL or template.")
             if not all(0 < weight < float("inf") for weight in self.weights):
                 raise UsageError("weights must be numbers above 0.")
-            groups = [opened(url) for url in named]
+            groups = [command_shards(url) for url in named]
             if sum(group.count(URL("-")) for group in groups) > 1:
                 raise UsageError("standard input can be read once only.")
         if self.shuffle:

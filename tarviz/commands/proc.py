@@ -16,7 +16,7 @@ import click
 
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Mapped, MappedKeywords, engine_options, shard_to_shard
-from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argument, tool_options
 from tarviz.model import config
 from tarviz.model.errors import DataError, SchemaError, UsageError, safe
 from tarviz.model.processors import processors
@@ -131,7 +131,7 @@ def proc(
         collecting = Collecting(base, others, separator, include, left_out, add_log, keep_failed)
         files_of = None if fields is None else FieldFiles(field_selection.picks(fields.replace(",", " ")), require, only_fields)
         tool = Commands(line, collecting, files_of, any_key=any_key, timeout=timeout, tmp=tmp)
-    given = opened(urls, files)
+    given = command_shards(urls, files)
     writer = _Writer(report, skip=options.on_error == "skip")
     with (
         verb_base.silent_warnings(),

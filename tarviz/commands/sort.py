@@ -16,19 +16,19 @@ from numpy.typing import NDArray
 
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import MappedKeywords, engine_options, shard_to_shard
-from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argument, tool_options
 from tarviz.formats import sniff
 from tarviz.formats.field_path import field_path
 from tarviz.model.errors import DataError, TarvizError, UsageError
 from tarviz.model.types import URL, to_text
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.tar_output import TarOutput
-from tarviz.read.chosen import Chosen, resolved
+from tarviz.read.chosen import Chosen, resolve
 from tarviz.read.spans import Batch, plain, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs
 from tarviz.tools import sort_table
-from tarviz.tools.field_selection import merged
+from tarviz.tools.field_selection import merge_warning
 from tarviz.tools.record_faults import settle
 from tarviz.tools.spool import spool_shard
 
@@ -68,14 +68,14 @@ def sort(
     if shuffle and (by not in _KEY or to != "text" or reverse):
         raise UsageError("a shuffle has no other order: leave out by, to and reverse.")
     ranks = None if by in _KEY and to == "text" else _SortValues(by, to, options.on_error == "skip", report)
-    targets = opened(urls, files)
-    options = resolved(targets, options)
+    targets = command_shards(urls, files)
+    options = resolve(targets, options)
     with verb_base.silent_warnings(), tempfile.TemporaryDirectory(prefix="tarviz-sort-", dir=tmp) as folder:
         table = sort_table.SortTable()
         with verb_base.progress(None, "records", label="reading headers") as bar:
             for number, url in enumerate(targets):
                 _read(url, os.path.join(folder, str(number)), table, ranks, options, report, bar.add)
-        values = sort_table.mixed(table.hash, seed) if shuffle else table.keys if ranks is None else ranks.values()
+        values = sort_table.mix(table.hash, seed) if shuffle else table.keys if ranks is None else ranks.values()
         order = sort_table.ascending(values, reverse=reverse)
         del values, ranks
         groups = table.apart()
@@ -84,7 +84,7 @@ def sort(
             order = order[~np.isin(order, np.concatenate([group[1:] for group in groups]))]
         keys = table.keys[order]
         for at in np.flatnonzero(keys[1:] == keys[:-1]).tolist():
-            report.add(merged(fspath(output), bytes(keys[at])))
+            report.add(merge_warning(fspath(output), bytes(keys[at])))
         del keys
         with TarOutput(fspath(output), inputs=Inputs(targets)) as outlet, verb_base.progress(len(order), "records", label="copying") as bar:
             for sources, begin, end, count in table.runs(order, parts):
@@ -112,7 +112,7 @@ def _read(
                 with open(spool, "rb") as file:
                     raise sniff.not_a_tar(file.read(512), url)
         if isinstance(options.where, Chosen) and source.url != url:
-            options = replace(options, where=options.where.moved(url, source.url))
+            options = replace(options, where=options.where.at_place(url, source.url))
         with closing(shard_batches(source.url, options, there, returning=True)) as batches:
             for batch in batches:
                 keep = ranks.add(batch) if ranks is not None else None

@@ -16,16 +16,16 @@ from numpy.typing import NDArray
 from tarviz import engines
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import engine_options
-from tarviz.cli.tar_tool_options import Made, Tar, inputs_argument, opened, tool_options
+from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argument, tool_options
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, to_bytes
-from tarviz.outputs import Exists, Names, counted, proof
+from tarviz.outputs import Exists, Names, has_counter, proof
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.limits import Limits
 from tarviz.outputs.piped import is_command
 from tarviz.outputs.tar_output import TarOutput
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
@@ -75,7 +75,7 @@ def split(
     """
     options = with_changes(ReadOptions(), reading)
     limits = _limits(count, size, maxshards)
-    targets = opened(urls, files)
+    targets = command_shards(urls, files)
     parts = _parts(ratio, by, fspath(output))
     plan = _Plan(targets, _names(fspath(output), parts), limits, start, maxshards, command, exists, options)
     plan.check()
@@ -186,7 +186,7 @@ def _values(targets: list[URL], group: str, options: ReadOptions) -> Iterator[st
     cut = {name: getattr(options, name) for name in ("key_split", "duplicates", "concatenated")}
     table = Table(targets, **cut)
     found = table.fetched_arrow(f"SELECT shard, n, CAST({table.expression(group)} AS VARCHAR) AS value FROM records")
-    place = table.placed(found)
+    place = table.place(found)
     order = np.lexsort((place.n, place.shard))
     return iter(found.column("value").take(order).to_pylist())
 
@@ -210,7 +210,7 @@ class _OnEngine:
             raise UsageError(what, hint="Leave out resume, or run the command afterwards.")
         away = engines.travels(self.engine)
         kept = plan.command is None and (self.resume or away)
-        options = resolved(plan.urls, plan.options)
+        options = resolve(plan.urls, plan.options)
         writing = split_pieces.OutputJob(options, plan.exists, self._recipe() if kept else None, self.resume, plan.command)
         result, versions = Made(), list[dict[str, Any]]()
         with verb_base.silent_warnings():
@@ -268,7 +268,7 @@ def pattern(text: str) -> str:
     >>> pattern("imagenet_train"), pattern("s-%04d.tar"), pattern("a.tar.gz")
     ('imagenet_train-{shard:06d}.tar', 's-%04d.tar', 'a-{shard:06d}.tar.gz')
     """
-    if counted(text) or "{" in text or text == "-" or is_command(text):
+    if has_counter(text) or "{" in text or text == "-" or is_command(text):
         return text
     return before_suffix(text, "-{shard:06d}")
 

@@ -14,7 +14,7 @@ import click
 from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.shard_map import Mapped, MappedKeywords, engine_options, shard_to_shard
-from tarviz.cli.tar_tool_options import Made, inputs_argument, opened, tool_options
+from tarviz.cli.tar_tool_options import Made, command_shards, inputs_argument, tool_options
 from tarviz.model.errors import DataError, Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Buffer, to_bytes, to_text
@@ -91,7 +91,7 @@ def tsv(
         raise UsageError("a table without key and fields has no column.", hint='Name some: -f "cls txt".')
     titles = [pick.title for pick in chosen]
     writer = _writer(format, titles, [pick.exts for pick in chosen])
-    targets = opened(urls, files)
+    targets = command_shards(urls, files)
     Inputs(targets).refuse(fspath(output))
     result = Tabulated([], ReadReport(), 0, fspath(output), tuple(titles))
     lacking = {";".join(pick.exts) for pick in chosen}

@@ -64,7 +64,7 @@ class _WorkerProcess:
         return f"{socket.gethostname()}:{self.process.pid}"
 
     @contextmanager
-    def lent(self, spool: int) -> Iterator[IO[bytes]]:
+    def lend(self, spool: int) -> Iterator[IO[bytes]]:
         """A file that is read here; then the worker may write to it."""
         yield self.spools[spool]
         self.free.append(spool)
@@ -159,7 +159,7 @@ class Workers(InOrder):
             message, number = _receive(worker.back), worker.task
             assert number is not None
             if message is None:
-                error = _death(self._lost(worker))
+                error = _death(self._give_up(worker))
                 yield TaskFile(TaskEnd(number, worker.name, False, error, worker.told), lost=True)
             elif message[0] == "tick":
                 worker.told += message[1]
@@ -169,9 +169,9 @@ class Workers(InOrder):
                 done = TaskEnd(number, worker.name, message[0] == "done", message[1], worker.told)
                 if worker.spool is not None and not done.good:
                     worker.free.append(worker.spool)
-                yield TaskFile(done) if worker.spool is None else TaskFile(done, worker.lent(worker.spool))
+                yield TaskFile(done) if worker.spool is None else TaskFile(done, worker.lend(worker.spool))
 
-    def _lost(self, worker: _WorkerProcess) -> int:
+    def _give_up(self, worker: _WorkerProcess) -> int:
         """Give up a worker that died: its exit status. Results in its files may still be wanted."""
         self._workers.remove(worker)
         worker.to.close()

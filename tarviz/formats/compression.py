@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tarviz.model.errors import DataError, LimitError, needed
+from tarviz.model.errors import DataError, LimitError, require
 
 _gzip: Any
 try:
@@ -255,5 +255,5 @@ def _decoders(how: str, memory: int | None) -> tuple[Callable[[], Any], tuple[ty
             "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ, memory),
         }
         return makers[how], _DAMAGE
-    zstandard = needed("zstandard", "Reading .zst", "fast")
+    zstandard = require("zstandard", "Reading .zst", "fast")
     return lambda: zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj(), (*_DAMAGE, zstandard.ZstdError)

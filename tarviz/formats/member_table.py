@@ -22,7 +22,7 @@ def gather(parts: Iterable[Members | Entry]) -> Members:
     for single, some in groupby(parts, lambda part: isinstance(part, Entry)):
         run: list[Any] = list(some)
         runs += [columns(run)] if single else run
-    return joined(runs)
+    return join(runs)
 
 
 def columns(entries: list[Entry]) -> Members:
@@ -42,7 +42,7 @@ def _names(names: list[bytes]) -> NDArray[Any]:
     return np.array(names or [b""], "S")[: len(names)]
 
 
-def joined(parts: list[Members]) -> Members:
+def join(parts: list[Members]) -> Members:
     """Columns one after the other."""
     parts = [part for part in parts if len(part)]
     if len(parts) == 1:
@@ -59,7 +59,7 @@ def joined(parts: list[Members]) -> Members:
     return Members(name, kind, start, data, size, end, sparse)
 
 
-def picked(members: Members, rows: NDArray[Any]) -> Members:
+def pick(members: Members, rows: NDArray[Any]) -> Members:
     """The rows chosen, by mask or by number."""
     at = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
     sparse = {place: members.sparse[row] for place, row in enumerate(at.tolist()) if row in members.sparse} if members.sparse else {}

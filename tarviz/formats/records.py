@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.formats import header_scan
-from tarviz.formats.member_table import picked
+from tarviz.formats.member_table import pick
 from tarviz.formats.tar import FILE, SKIPPED
 from tarviz.model.errors import DataError, Fault
 from tarviz.model.redaction import redacted_repr
@@ -95,7 +95,7 @@ class Grouper:
         suspicious = ~cut.valid | self._meta_candidates(names, base)
         if suspicious.any():
             keep = self._with_key(members, np.flatnonzero(suspicious), quiet_before)
-            members = picked(members, keep)
+            members = pick(members, keep)
             cut = header_scan.Keys(cut.key[keep], cut.length[keep], cut.ext[keep], cut.valid[keep])
         begins = header_scan.starts(cut.key, cut.length)
         first = np.flatnonzero(begins)
@@ -112,7 +112,7 @@ class Grouper:
             if int(members.type[row]) in SKIPPED and members.start[row] >= quiet_before:
                 text = f"a {MEMBER_TYPES[members.type[row]]} is skipped; links are never followed."
                 self._note("W_SKIPPED_TYPE", text, members, row)
-        return picked(members, members.type == FILE)
+        return pick(members, members.type == FILE)
 
     @staticmethod
     def _meta_candidates(names: NDArray[np.uint8], base: int | NDArray[np.int64]) -> NDArray[np.bool_]:
@@ -143,7 +143,7 @@ class Grouper:
 
     def _one_by_one(self, members: Members, quiet_before: int) -> Grouped:
         """The same for names that do not fit a column: very long ones, a NUL inside, `./` before some."""
-        members = picked(members, self._with_key(members, np.arange(len(members)), quiet_before))
+        members = pick(members, self._with_key(members, np.arange(len(members)), quiet_before))
         cut = [split_name(bytes(name), self.key_split) or (b"", "") for name in members.name]
         first = [row for row in range(len(cut)) if row == 0 or cut[row][0] != cut[row - 1][0]]
         keys = np.empty(len(first), object)
@@ -189,7 +189,7 @@ class Grouper:
         keep = np.ones(len(grouped.ext), np.bool_)
         keep[drop] = False
         rows = np.append(0, np.cumsum(keep))[grouped.rows]
-        return replace(grouped, members=picked(grouped.members, keep), rows=rows, ext=grouped.ext[keep]), None
+        return replace(grouped, members=pick(grouped.members, keep), rows=rows, ext=grouped.ext[keep]), None
 
     def returns(self, grouped: Grouped) -> list[tuple[int, int]]:
         """Records whose key was seen before in the shard: (record, byte where the key was first)."""
@@ -222,7 +222,7 @@ def without(grouped: Grouped, record: int) -> Grouped:
     keep = np.arange(len(grouped)) != record
     rows = np.repeat(keep, np.diff(grouped.rows))
     counts = np.diff(grouped.rows)[keep]
-    members = picked(grouped.members, rows)
+    members = pick(grouped.members, rows)
     return Grouped(members, grouped.keys[keep], np.append(0, np.cumsum(counts)), grouped.ext[rows], grouped.exts, grouped.key_hash[keep])
 
 

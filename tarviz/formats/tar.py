@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tarviz.formats import header_parse, header_scan, pax, sniff
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.member_table import gather, picked
+from tarviz.formats.member_table import gather, pick
 from tarviz.model.errors import DataError, Fault, LimitError
 from tarviz.model.types import MEMBER_TYPES, Members, to_bytes, to_text
 
@@ -180,7 +180,7 @@ class Scanner:
             self._note_encodings(names, table, first, base)
         name = np.ascontiguousarray(names).view(f"S{names.shape[1]}")[:, 0]
         found = Members(name, np.zeros(len(name), np.uint8), start, at + BLOCK, table.size[run], table.next[run] * BLOCK + base)
-        rows.append(found if keep is None else picked(found, keep))
+        rows.append(found if keep is None else pick(found, keep))
         self.at = int(table.next[stop - 1]) * BLOCK + base
         self._tail = (names[-1].tobytes(), FILE, int(start[-1]), int(at[-1]) + BLOCK, int(table.size[stop - 1]))
         return True

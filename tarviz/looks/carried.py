@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.looks import runs, shapes, voc, yolo
-from tarviz.looks.clipping import Point, area, clipped, hull
+from tarviz.looks.clipping import Point, area, clip, hull
 from tarviz.looks.shapes import BoxRows, Frame, Items
 from tarviz.model.errors import DataError
 
@@ -122,7 +122,7 @@ class Carrier:
         """A box in its own form after the move, and how much of its area is left in the frame."""
         x, y, w, h = shapes.xywh(row, form, *((self._frame.width, self._frame.height) if share else (1, 1)))
         corners = self._move_points((x, y, x + w, y, x + w, y + h, x, y + h))
-        left = clipped(corners, self._width, self._height)
+        left = clip(corners, self._width, self._height)
         whole = area(corners)
         part = area(left) / whole if whole > 0 else float(bool(left))
         x0, y0, x1, y1 = hull(left or corners, self._width, self._height)
@@ -136,7 +136,7 @@ class Carrier:
         """An outline after the move, its area, and the area it had before it was cut; [] where nothing of it is left."""
         share = shapes.in_shares([flat])
         corners = self._move_points(self._frame.pixels(flat))
-        left = clipped(corners, self._width, self._height)
+        left = clip(corners, self._width, self._height)
         sizes = (self._width, self._height) if share else (1, 1)
         return [_neat(n / sizes[at], share) for point in left for at, n in enumerate(point)], area(left), area(corners)
 
@@ -205,7 +205,7 @@ class Carrier:
         if shapes.triples(item.get("keypoints")):
             seen = self._key_points(item)
             parts = parts or [seen]
-        elif places := shapes.marked(item):
+        elif places := shapes.marked_points(item):
             item["points"] = [list(place) for place in self._move_points([n for place in places for n in place])]
             parts = parts or [float(any(0 <= x <= self._width and 0 <= y <= self._height for x, y in item["points"]))]
         return not parts or self._stays(parts[0])

@@ -8,11 +8,11 @@ from typing import TypeAlias
 Point: TypeAlias = tuple[float, float]
 
 
-def clipped(corners: Sequence[Point], width: float, height: float) -> list[Point]:
+def clip(corners: Sequence[Point], width: float, height: float) -> list[Point]:
     """The part of a polygon that lies in the frame 0…`width`, 0…`height`; [] where none does. One side after the other is cut off
     (Sutherland, Hodgman 1974, doi 10.1145/360767.360802), so pieces that fall apart stay joined along the frame.
 
-    >>> clipped([(-1, 0), (1, 0), (1, 2), (-1, 2)], 4, 1)
+    >>> clip([(-1, 0), (1, 0), (1, 2), (-1, 2)], 4, 1)
     [(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]
     """
     made = [(float(x), float(y)) for x, y in corners]

@@ -76,7 +76,7 @@ def of_scan(blob: bytes | memoryview) -> NDArray[np.float32] | None:
     return None
 
 
-def thinned(array: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
+def thin(array: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.uint8]]:
     """At most `MOST` finite points within −1 … 1 as float32 [n, 3], and their colours uint8 [n, 3].
 
     Colours are the last three columns where there are six or more and they look like some; else the fourth column, or the height.
@@ -96,9 +96,9 @@ def thinned(array: NDArray[Any]) -> tuple[NDArray[np.float32], NDArray[np.uint8]
     return places, table("viridis")[(share * 255).astype(np.uint8)]
 
 
-def drawn(array: NDArray[Any], size: int) -> NDArray[np.uint8]:
+def draw(array: NDArray[Any], size: int) -> NDArray[np.uint8]:
     """The cloud seen from the side as uint8 [size, size, 3], near points over far ones."""
-    places, colours = thinned(array)
+    places, colours = thin(array)
     canvas = np.full((size, size, 3), (24, 26, 31), np.uint8)
     if not len(places):
         return canvas

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import UsageError, needed
+from tarviz.model.errors import UsageError, require
 
 METHODS = ("pca", "umap")
 LONGEST = 8192
@@ -48,14 +48,14 @@ def pca(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float32], NDA
 
 def umap(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """UMAP of vectors [n, d] as float32 [n, 2]. `MissingPackageError` where `umap-learn` is not installed."""
-    package = needed("umap", "UMAP", package="umap-learn")
+    package = require("umap", "UMAP", package="umap-learn")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numba's and sklearn's words about themselves
         found = package.UMAP(n_components=2, random_state=0).fit_transform(vectors)
     return np.asarray(found, np.float32)
 
 
-def projected(vectors: NDArray[Any], by: str = "pca") -> tuple[NDArray[np.float32], str]:
+def project(vectors: NDArray[Any], by: str = "pca") -> tuple[NDArray[np.float32], str]:
     """Vectors [n, d] as places float32 [n, 2], and a sentence about them."""
     if by not in METHODS:
         raise UsageError(f"There is no projection {by!r}.", hint=f"There are: {', '.join(METHODS)}.")

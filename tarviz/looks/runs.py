@@ -68,10 +68,10 @@ def encode(mask: NDArray[Any], like: Mapping[str, Any]) -> dict[str, Any]:
     return {**like, "size": [int(mask.shape[0]), int(mask.shape[1])], "counts": counts}
 
 
-def thinned(value: Mapping[str, Any], side: int = 0) -> tuple[int, ...]:
+def thin(value: Mapping[str, Any], side: int = 0) -> tuple[int, ...]:
     """Height, width and runs of a mask, taken from the nearest places where it has more than `side` pixels a side (0: as it is).
 
-    >>> thinned({"size": [4, 4], "counts": [4, 8, 4]}, 2)
+    >>> thin({"size": [4, 4], "counts": [4, 8, 4]}, 2)
     (2, 2, 0, 2, 2)
     """
     found, (height, width) = lengths(value), value["size"]

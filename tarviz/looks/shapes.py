@@ -306,26 +306,26 @@ def _annotations(items: Sequence[Mapping[str, Any]], frame: Frame, names: Mappin
 def _marks(item: Mapping[str, Any]) -> list[float]:
     """COCO's key points, or LabelMe's points as such, all of them seen."""
     marks = item.get("keypoints")
-    return [float(n) for n in (marks if triples(marks) else (n for pair in marked(item) for n in (*pair, 2)))]
+    return [float(n) for n in (marks if triples(marks) else (n for pair in marked_points(item) for n in (*pair, 2)))]
 
 
 def _runs(value: Any) -> tuple[int, ...]:
     """A run-length mask as a shape has it; () where there is none, or it is damaged."""
     try:
-        return runs.thinned(value) if runs.is_runs(value) else ()
+        return runs.thin(value) if runs.is_runs(value) else ()
     except DataError:
         return ()
 
 
 def rectangle(item: Mapping[str, Any]) -> tuple[float, ...] | None:
     """x, y, width, height of LabelMe's rectangle, which is two points, of its successors' all four; None where the item is none."""
-    if len(points := marked(item, "rectangle")) < 2:
+    if len(points := marked_points(item, "rectangle")) < 2:
         return None
     across, down = zip(*points, strict=True)
     return min(across), min(down), max(across) - min(across), max(down) - min(down)
 
 
-def marked(item: Mapping[str, Any], *kinds: str) -> list[Any]:
+def marked_points(item: Mapping[str, Any], *kinds: str) -> list[Any]:
     """The points of LabelMe's point or line, or of another of its kinds; [] where the item is none."""
     points = item.get("points")
     if item.get("shape_type") not in (kinds or ("point", "points", "line", "linestrip")) or not isinstance(points, list):
@@ -336,7 +336,7 @@ def marked(item: Mapping[str, Any], *kinds: str) -> list[Any]:
 
 def circle(item: Mapping[str, Any]) -> list[list[float]]:
     """LabelMe's circle, which is its middle and a point on it, as an outline; [] where the item is none."""
-    if len(points := marked(item, "circle")) != 2:
+    if len(points := marked_points(item, "circle")) != 2:
         return []
     (x, y), edge = points
     radius = math.dist((x, y), edge)

@@ -96,7 +96,7 @@ def shade(array: NDArray[Any], window: str = "", palette: str = "", *, usual: st
     return pixels, Tone(window, palette, low, high, bad)
 
 
-def coloured(array: NDArray[Any], window: str = "") -> tuple[NDArray[np.uint8], Tone]:
+def colour(array: NDArray[Any], window: str = "") -> tuple[NDArray[np.uint8], Tone]:
     """An array [h, w, 3 or 4] as colours uint8 of as many bands, and what was done; a fourth band that is not uint8 is left out.
 
     Where no `window` is given, what lies within 0…255, fractions within 0…1 and −1…1 (which is half of it below 0) are shown by that

@@ -223,10 +223,10 @@ class MissingPackageError(TarvizError, ImportError):
         return cls(text, hint=f"pip install {package}" if extra is None else f"pip install 'tarviz[{extra}]'")
 
 
-def needed(module: str, what: str, extra: str | None = None, *, package: str = "") -> Any:
+def require(module: str, what: str, extra: str | None = None, *, package: str = "") -> Any:
     """The module of an optional package, which `package` names where it is called otherwise; `MissingPackageError` says `what` needs it.
 
-    >>> needed("json", "An answer").loads("[1]")
+    >>> require("json", "An answer").loads("[1]")
     [1]
     """
     try:

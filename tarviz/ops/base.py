@@ -283,7 +283,7 @@ class FieldOp(Op):
         """Every field that the op may change."""
         return frozenset(self.exts)
 
-    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+    def changed_fields(self, there: Mapping[str, Any]) -> tuple[str, ...]:
         """The fields that the op changes in a record or schema that has the fields `there`; its own is the first."""
         return (self.field(there),)
 

@@ -177,7 +177,7 @@ class Chain(Sequence[Op]):
                 return
             seconds = time.perf_counter() - begin
             if isinstance(op, FieldOp):
-                fields = op.touched(current)
+                fields = op.changed_fields(current)
             else:
                 fields = tuple(name for name, value in result.items() if current.get(name, _ABSENT) is not value)
             current = result

@@ -157,7 +157,7 @@ class Decode(FieldOp):
         """The fields that come beside a field of that name."""
         return (f"{ext}.rate",) if self.kind == "sound" else (f"{ext}.sound", f"{ext}.rate") if self.sound else ()
 
-    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+    def changed_fields(self, there: Mapping[str, Any]) -> tuple[str, ...]:
         ext = self.field(there)
         return (ext, *self._beside(ext))
 

@@ -3,7 +3,7 @@
 from tarviz.formats.tar_header import TAR_END, tar_header, tar_member
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.manifest import Written, manifest_url, proven, read_manifest, source_entry
-from tarviz.outputs.names import Exists, Names, counted, refuse_existing
+from tarviz.outputs.names import Exists, Names, has_counter, refuse_existing
 from tarviz.outputs.output import Output
 from tarviz.outputs.outputs import Outputs, Run
 from tarviz.outputs.packing import Packer, Packing, packer, packing
@@ -19,7 +19,7 @@ __all__ = [
     "Packing",
     "Run",
     "Written",
-    "counted",
+    "has_counter",
     "manifest_url",
     "packer",
     "packing",

@@ -60,7 +60,7 @@ def array_of(value: Any) -> Any:
     return value
 
 
-def encoded(op: Callable[[str], Encode], ext: str, value: Any, prepare: Callable[[Any], Any] | None = None) -> bytes:
+def encode(op: Callable[[str], Encode], ext: str, value: Any, prepare: Callable[[Any], Any] | None = None) -> bytes:
     """A value that is not bytes by the op for its extension, `prepare`d before. `SchemaError` where it cannot be written."""
     try:
         if getattr(value, "mode", None) in _AS_IT_IS and op(ext).format_name == "png":
@@ -106,7 +106,7 @@ class RecordEncoder:
                 if ext in PLACES:
                     continue
                 suffix = self._suffix(key, ext)
-            data = value if type(value) is bytes else self._encoded(key, ext, value)
+            data = value if type(value) is bytes else self._encode(key, ext, value)
             size = len(data)
             pieces += (plain_header(before + suffix, size), data, bytes(-size % 512))
         if not pieces:
@@ -127,11 +127,11 @@ class RecordEncoder:
             self._ops[ext] = Encode(ext, self.formats.get(ext), quality=self.quality)
         return self._ops[ext]
 
-    def _encoded(self, key: str, ext: str, value: Any) -> bytes:
+    def _encode(self, key: str, ext: str, value: Any) -> bytes:
         if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)  # a copy: it may change before it is written
         try:
-            return encoded(self._op, ext, value)
+            return encode(self._op, ext, value)
         except ChainError as error:
             likely = (
                 "txt" if isinstance(value, str) else "npy" if hasattr(value, "shape") else "png" if hasattr(value, "getbands") else "json"

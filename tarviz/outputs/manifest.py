@@ -70,7 +70,7 @@ def proven(url: URL, manifest: Mapping[str, Any]) -> Written | None:
         with stores.of(url).open(url) as stream:
             if stream.stat.size is not None and stream.stat.size != manifest.get("bytes"):
                 return None
-            crc, size = summed(stream)
+            crc, size = checksum(stream)
     except TarvizError:
         return None
     if (size, crc) != (manifest.get("bytes"), manifest.get("crc32c")):
@@ -78,7 +78,7 @@ def proven(url: URL, manifest: Mapping[str, Any]) -> Written | None:
     return Written(url, int(manifest["records"]), size, crc, kept=True)
 
 
-def summed(stream: Stream) -> tuple[str, int]:
+def checksum(stream: Stream) -> tuple[str, int]:
     """CRC32C, in eight hexadecimal digits, and number of the bytes that a stream gives."""
     buffer = memoryview(bytearray(_CHUNK))
     crc = size = 0

@@ -21,7 +21,7 @@ _COUNTER = re.compile(r"\{(shard)?(?::(0?[0-9]{0,3}d?))?\}|%(0[0-9]{1,2})d|%d(?!
 _PACKED = (".gz", ".zlib", ".zst", ".bz2", ".xz")
 
 
-def counted(text: str) -> bool:
+def has_counter(text: str) -> bool:
     """Whether the name of an output has a counter: `x-{}.tar`, `x-{shard:06d}.tar`, `x-%06d.tar`."""
     return _COUNTER.search(text) is not None
 
@@ -60,7 +60,7 @@ class Names:
     @property
     def counts(self) -> bool:
         """Whether the text has a counter."""
-        return counted(self.text)
+        return has_counter(self.text)
 
     @property
     def pattern(self) -> str | None:

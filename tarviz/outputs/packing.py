@@ -7,7 +7,7 @@ import lzma
 from types import ModuleType
 from typing import Literal, Protocol, TypeAlias
 
-from tarviz.model.errors import needed
+from tarviz.model.errors import require
 from tarviz.model.types import Buffer
 from tarviz.model.urls import without_query
 
@@ -55,7 +55,7 @@ def packer(how: Packing) -> Packer:
     """A packer of that kind. `MissingPackageError` where it needs one that is not installed."""
     made: Packer
     if how == "zstd":
-        made = needed("zstandard", "Writing .zst", "fast").ZstdCompressor(level=3).compressobj()
+        made = require("zstandard", "Writing .zst", "fast").ZstdCompressor(level=3).compressobj()
     elif how == "bzip2":
         made = bz2.BZ2Compressor()
     elif how == "xz":

@@ -10,13 +10,13 @@ from typing import Any
 from tarviz import stores
 from tarviz.model.errors import StoreError
 from tarviz.model.types import URL
-from tarviz.outputs.manifest import Written, proven, read_manifest, summed, write_manifest
+from tarviz.outputs.manifest import Written, checksum, proven, read_manifest, write_manifest
 
 
 def write(url: URL, records: int, facts: Mapping[str, Any]) -> None:
     """Put the manifest beside an output that is complete: records, bytes and CRC32C of the file, and the facts."""
     with stores.of(url).open(url) as stream:
-        crc, size = summed(stream)
+        crc, size = checksum(stream)
     write_manifest(Written(url, records, size, crc), facts)
 
 

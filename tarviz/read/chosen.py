@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tarviz import stores
 from tarviz.formats.index import ShardIndex
-from tarviz.formats.member_table import picked
+from tarviz.formats.member_table import pick
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, Block
@@ -45,7 +45,7 @@ class Chosen:
     def __repr__(self) -> str:
         return repr(self.where)
 
-    def moved(self, url: str, place: str) -> Chosen:
+    def at_place(self, url: str, place: str) -> Chosen:
         """The same for a shard whose bytes lie elsewhere for a while."""
         if url in self.streams:
             return replace(self, streams=self.streams | {place})
@@ -62,11 +62,11 @@ def version_of(stat: Stat) -> dict[str, Any]:
     return {"size": stat.size, "etag": stat.etag, "mtime": stat.mtime}
 
 
-def resolved(urls: Sequence[URL], options: ReadOptions) -> ReadOptions:
+def resolve(urls: Sequence[URL], options: ReadOptions) -> ReadOptions:
     """The options with the records chosen over all of `urls`; as they are where nothing is to be chosen."""
     if isinstance(options.where, Chosen) or not (options.where or options.keys):
         return options
-    return replace(options, where=plugins.load("table", "choice").chosen(list(dict.fromkeys(urls)), options), keys=())
+    return replace(options, where=plugins.load("table", "choice").choose(list(dict.fromkeys(urls)), options), keys=())
 
 
 def numbers(url: URL, options: ReadOptions) -> NDArray[np.int64]:
@@ -76,12 +76,12 @@ def numbers(url: URL, options: ReadOptions) -> NDArray[np.int64]:
 
 def _numbers(url: URL, options: ReadOptions) -> tuple[NDArray[np.int64], Mapping[str, Any]]:
     """The numbers, and the version of the shard that they are of."""
-    choice = resolved([url], options).where
+    choice = resolve([url], options).where
     assert isinstance(choice, Chosen)
     if url in choice.streams:
         raise UsageError("the records of a stream cannot be counted before they are read.", shard=url, hint="Write it to a file first.")
     if url not in choice.rows:
-        choice = plugins.load("table", "choice").chosen([url], replace(options, where=choice.where))
+        choice = plugins.load("table", "choice").choose([url], replace(options, where=choice.where))
     now = version(url)
     if now != choice.versions[url]:
         raise ChangedError("the shard was replaced after its records were chosen.", shard=url, hint="Begin again.")
@@ -170,7 +170,7 @@ def subset(index: ShardIndex, rows: NDArray[np.int64]) -> ShardIndex:
     ends = np.cumsum(counts)
     members = np.repeat(index.rows[rows] - (ends - counts), counts) + np.arange(int(ends[-1]) if len(ends) else 0)
     return ShardIndex(
-        picked(index.members, members),
+        pick(index.members, members),
         np.concatenate(([0], ends)).astype(np.int64),
         index.ext[members],
         index.exts,

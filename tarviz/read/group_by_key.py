@@ -11,7 +11,7 @@ from collections.abc import Generator
 import numpy as np
 
 from tarviz import stores
-from tarviz.formats.member_table import joined
+from tarviz.formats.member_table import join
 from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Block, to_text
 from tarviz.read.options import ReadOptions
@@ -81,5 +81,5 @@ def _block(url: URL, keys: list[bytes], records: list[list[tuple[Block, int]]], 
         size=size,
         ext=np.array([codes[block.exts[int(block.ext[at])]] for block, at in flat], np.int32),
         exts=exts,
-        members=joined([block.members.part(at, at + 1) for block, at in flat]),
+        members=join([block.members.part(at, at + 1) for block, at in flat]),
     )

@@ -14,7 +14,7 @@ from tarviz.formats.header_scan import hash_one
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_bytes, to_text
-from tarviz.read.chosen import numbers, resolved, subset
+from tarviz.read.chosen import numbers, resolve, subset
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.seek_points import seek_points
@@ -46,7 +46,7 @@ class Index(Sequence[Record]):
         self.urls = list(urls)
         self.options = ReadOptions(strict=False) if options is None else options
         self.options.refuse_gathering("an index")
-        self.options = resolved(self.urls, self.options)
+        self.options = resolve(self.urls, self.options)
         self.shards: list[ShardIndex] = []
         # Somebody else's word on where records are will do, but for strict reading, which looks at all, and a choice, which numbers them.
         believe = not (self.options.strict or self.options.where)

@@ -20,7 +20,7 @@ import numpy as np
 from tarviz import stores
 from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
-from tarviz.formats.member_table import joined
+from tarviz.formats.member_table import join
 from tarviz.formats.tar import REFUSED_AMID
 from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.types import URL, Block
@@ -232,7 +232,7 @@ def index_of(walker: Walker, steps: Sequence[Decided], packed: str | None = None
     if error is not None and not isinstance(error, DataError):
         raise error
     return ShardIndex(
-        joined([part.members for part in parts]),
+        join([part.members for part in parts]),
         np.concatenate(rows),
         np.concatenate([np.zeros(0, np.int32), *(part.ext for part in parts)]),
         tuple(walker.grouper.exts),

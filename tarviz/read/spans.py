@@ -24,7 +24,7 @@ from tarviz.model.errors import ChangedError
 from tarviz.model.types import URL, Block
 from tarviz.read import chosen
 from tarviz.read.blocks import block_of
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.headers import header_steps
 from tarviz.read.indexed import usable_index
 from tarviz.read.options import ReadOptions
@@ -132,7 +132,7 @@ def intake(
     report lists what was lost. Close the generator to close the shard.
     """
     place, urls = 0, list(urls)
-    options = resolved(urls, options)
+    options = resolve(urls, options)
     for url in urls:
         with closing(shard_batches(url, options, report)) as run, report.skip_damage(url, options.on_error):
             for batch in run:

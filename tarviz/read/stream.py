@@ -122,9 +122,9 @@ def records(urls: URLs, *, options: ReadOptions | None = None, **changes: Unpack
     """
     targets, wanted = stores.expand(urls), with_changes(options, changes)
     if wanted.where or wanted.keys:
-        from tarviz.read.chosen import resolved
+        from tarviz.read.chosen import resolve
 
-        wanted = resolved(targets, wanted)
+        wanted = resolve(targets, wanted)
     return Records(targets, wanted)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from tarviz.formats.header_parse import header_name
 from tarviz.formats.header_scan import BLOCK
-from tarviz.formats.member_table import joined, picked
+from tarviz.formats.member_table import join, pick
 from tarviz.formats.records import Grouped, Grouper, part
 from tarviz.formats.tar import FILE, Damaged, Scanner
 from tarviz.model.errors import DataError, Fault, LimitError, TarvizError
@@ -235,7 +235,7 @@ class Walker:
         if damage is not None:
             yield from self._at_damage(last, damage)
         elif end is None:
-            self._waiting = [] if last is None else [picked(members, members.start >= int(last.members.start[0]))]
+            self._waiting = [] if last is None else [pick(members, members.start >= int(last.members.start[0]))]
         else:
             self.state = end if last is None else AfterEnd(Held(last, self._data, self._base), end.doubt)
             if error is not None:
@@ -255,7 +255,7 @@ class Walker:
     def _join(self, new: Members | None) -> Members:
         """The members that wait and the new ones; none wait from here on."""
         parts, self._waiting = [*self._waiting, *([] if new is None else [new])], []
-        return parts[0] if len(parts) == 1 else joined(parts)
+        return parts[0] if len(parts) == 1 else join(parts)
 
     def _emit(self, records: Grouped, pending: int = -1, held: Held | None = None) -> Iterator[Decided]:
         """Records whose end is known, as a step: each field once, no key for the second time."""

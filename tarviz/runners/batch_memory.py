@@ -23,7 +23,7 @@ _OFFERED = 4096  # bytes of a value; less is copied as quickly as a row is offer
 Room: TypeAlias = Mapping[str, NDArray[Any]]
 
 
-def aligned(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
+def align(raw: NDArray[np.uint8], length: int) -> NDArray[np.uint8]:
     """`length` bytes of `raw` (at least `ALIGNED` longer) from a multiple of `ALIGNED` on, as an array of their own.
 
     Its views refer to it, not to `raw`, as those of an array do that was made of a buffer: when it goes, nobody holds any of it.
@@ -61,7 +61,7 @@ class BatchMemory:
         """An array of any contents, aligned to 64 bytes."""
         length = math.prod(shape) * np.dtype(dtype).itemsize
         raw = np.empty(length + ALIGNED, np.uint8) if length < LEAST else self._take(length + ALIGNED)
-        memory = aligned(raw, length)
+        memory = align(raw, length)
         if length >= LEAST:
             weakref.finalize(memory, _give, weakref.ref(self), raw).atexit = False  # at exit a thread may still read what nobody gave back
         return memory.view(dtype).reshape(shape)

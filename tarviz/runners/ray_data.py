@@ -57,7 +57,7 @@ def read_ray(
     A first line to try: `tarviz.read_ray("train-{0..3}.tar", "decode(jpg)|resize(jpg, (32, 32))").take(1)`.
     """
     return run(
-        Pipeline(urls, chain, seed=seed, **options).chosen(),
+        Pipeline(urls, chain, seed=seed, **options).choose(),
         send_functions=send_functions,
         override_num_blocks=override_num_blocks,
         concurrency=concurrency,

@@ -19,7 +19,7 @@ import numpy as np
 from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.samples._zoo import zoo
 from tarviz.samples.sample_shard import MTIME, Sample, write_shard
-from tarviz.samples.scenes import encoded
+from tarviz.samples.scenes import encode
 
 __all__ = ["CAPTIONS", "MTIME", "PHOTOS", "TEST_DIGITS", "digits", "photos", "write_shard", "zoo"]
 
@@ -49,7 +49,7 @@ def _digits(size: int, margin: int, train: bool) -> Iterator[Sample]:
         grey = np.minimum(rows[row, :64].astype(np.uint16) * 16, 255).astype(np.uint8).reshape(8, 8)  # 0…16 in the source
         side = size - 2 * margin
         picture = ImageOps.expand(Image.fromarray(grey).resize((side, side), Image.Resampling.BICUBIC), margin)
-        yield f"{split}/n{count:08d}", {"png": encoded(np.asarray(picture), "PNG"), "cls": b"%d" % rows[row, 64]}
+        yield f"{split}/n{count:08d}", {"png": encode(np.asarray(picture), "PNG"), "cls": b"%d" % rows[row, 64]}
 
 
 def digits(folder: str | os.PathLike[str], *, shards: int = 4, size: int = 28) -> list[str]:

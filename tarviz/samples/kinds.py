@@ -11,7 +11,7 @@ import numpy as np
 from tarviz.looks import runs
 from tarviz.samples import media
 from tarviz.samples.sample_shard import Sample
-from tarviz.samples.scenes import FOCAL, SHAPES, Scene, encoded, npy
+from tarviz.samples.scenes import FOCAL, SHAPES, Scene, encode, npy
 
 Maker: TypeAlias = Callable[[int], Sample]
 
@@ -30,7 +30,7 @@ def captions(number: int) -> Sample:
     facts: dict[str, Any] = {"caption": scene.caption, "url": f"https://example.com/{number}.jpg", "key": f"{number:09d}"}
     facts |= {"status": "success", "exif": "{}"}
     facts |= {"similarity": similarity, "width": scene.width, "height": scene.height, "punsafe": round(similarity / 9, 4)}
-    return f"{number:09d}", {"jpg": encoded(scene.picture()), "txt": scene.caption.encode(), "json": _json(facts)}
+    return f"{number:09d}", {"jpg": encode(scene.picture()), "txt": scene.caption.encode(), "json": _json(facts)}
 
 
 def coco(number: int) -> Sample:
@@ -45,7 +45,7 @@ def coco(number: int) -> Sample:
         found[-1] |= {"keypoints": [n for corner in corners for n in corner], "num_keypoints": 3}
     categories = [{"id": at, "name": name, "supercategory": "shape"} for at, name in enumerate(SHAPES, 1)]
     facts = {"image_id": number, "width": scene.width, "height": scene.height, "annotations": found, "categories": categories}
-    return f"val2017/{number:012d}", {"jpg": encoded(scene.picture()), "json": _json(facts)}
+    return f"val2017/{number:012d}", {"jpg": encode(scene.picture()), "json": _json(facts)}
 
 
 def yolo(number: int) -> Sample:
@@ -56,7 +56,7 @@ def yolo(number: int) -> Sample:
         x, y, w, h = thing.box
         middle = (x + w / 2) / scene.width, (y + h / 2) / scene.height
         lines.append(f"{thing.cls} {middle[0]:.5f} {middle[1]:.5f} {w / scene.width:.5f} {h / scene.height:.5f}")
-    return f"images/{number:06d}", {"jpg": encoded(scene.picture()), "txt": "\n".join(lines).encode()}
+    return f"images/{number:06d}", {"jpg": encode(scene.picture()), "txt": "\n".join(lines).encode()}
 
 
 def voc(number: int) -> Sample:
@@ -69,7 +69,7 @@ def voc(number: int) -> Sample:
         objects.append(f"  <object><name>{thing.shape}</name><difficult>0</difficult><bndbox>{corners}</bndbox></object>")
     size = f"  <size><width>{scene.width}</width><height>{scene.height}</height><depth>3</depth></size>"
     text = "\n".join(["<annotation>", f"  <filename>2012_{number:06d}.jpg</filename>", size, *objects, "</annotation>"])
-    return f"2012_{number:06d}", {"jpg": encoded(scene.picture()), "xml": text.encode()}
+    return f"2012_{number:06d}", {"jpg": encode(scene.picture()), "xml": text.encode()}
 
 
 def detections(number: int) -> Sample:
@@ -78,14 +78,14 @@ def detections(number: int) -> Sample:
     boxes = [[x, y, x + w, y + h] for x, y, w, h in (thing.box for thing in scene.things)]
     scores = [round(float(score), 3) for score in scene.random.uniform(0.3, 1, len(boxes))]
     facts = {"boxes": boxes, "labels": [thing.name for thing in scene.things], "scores": scores}
-    return f"n{number:06d}", {"png": encoded(scene.picture(), "PNG"), "json": _json(facts)}
+    return f"n{number:06d}", {"png": encode(scene.picture(), "PNG"), "json": _json(facts)}
 
 
 def segmentation(number: int) -> Sample:
     """Class numbers per pixel: a grey PNG of 0 … 4, which is black to the eye, and the names of the numbers."""
     scene = Scene(5000 + number)
     names = {str(at): name for at, name in enumerate(("background", *SHAPES))}
-    return f"n{number:06d}", {"jpg": encoded(scene.picture()), "seg.png": encoded(scene.ids, "PNG"), "json": _json({"classes": names})}
+    return f"n{number:06d}", {"jpg": encode(scene.picture()), "seg.png": encode(scene.ids, "PNG"), "json": _json({"classes": names})}
 
 
 def instances(number: int) -> Sample:
@@ -98,7 +98,7 @@ def instances(number: int) -> Sample:
         found.append({"id": number * 10 + at, "bbox": list(thing.box), "area": int(mask.sum()), "predicted_iou": 0.9})
         found[-1] |= {"segmentation": runs.encode(mask, {"size": [], "counts": form})}
     facts = {"image": {"image_id": number, "width": scene.width, "height": scene.height}, "annotations": found}
-    return f"sa_{number:06d}", {"jpg": encoded(scene.picture()), "json": _json(facts)}
+    return f"sa_{number:06d}", {"jpg": encode(scene.picture()), "json": _json(facts)}
 
 
 def masks(number: int) -> Sample:
@@ -106,7 +106,7 @@ def masks(number: int) -> Sample:
     table = np.array([(0, 0, 0), (128, 0, 0), (0, 128, 0), (128, 128, 0), (0, 0, 128)], np.uint8)
     scene = Scene(5500 + number)
     mask = np.uint8(255) * (scene.ids > 0)
-    fields = {"jpg": encoded(scene.picture()), "mask.png": encoded(table[scene.ids], "PNG"), "alpha.png": encoded(mask, "PNG")}
+    fields = {"jpg": encode(scene.picture()), "mask.png": encode(table[scene.ids], "PNG"), "alpha.png": encode(mask, "PNG")}
     return f"n{number:06d}", fields
 
 
@@ -115,8 +115,8 @@ def stereo(number: int) -> Sample:
     scene = Scene(6000 + number)
     disparity = (FOCAL / scene.depth).astype(np.float32)
     disparity[:, :4] = np.nan
-    fields = {"left.jpg": encoded(scene.picture()), "right.jpg": encoded(scene.picture(1.0))}
-    fields |= {"depth.png": encoded((scene.depth * 1000).astype(np.uint16), "PNG"), "disp.npy": npy(disparity)}
+    fields = {"left.jpg": encode(scene.picture()), "right.jpg": encode(scene.picture(1.0))}
+    fields |= {"depth.png": encode((scene.depth * 1000).astype(np.uint16), "PNG"), "disp.npy": npy(disparity)}
     return f"{number:06d}_10", fields
 
 
@@ -164,7 +164,7 @@ def chat(number: int) -> Sample:
     names = {"system": "system", "user": "human", "assistant": "gpt"}
     shared = [{"from": names[turn["role"]], "value": turn["content"]} for turn in turns]
     fields = {"json": _json({"conversations": shared} if number % 3 == 2 else {"messages": turns})}
-    return f"chat{number:05d}", {"jpg": encoded(scene.picture()), **fields} if number % 4 == 0 else fields
+    return f"chat{number:05d}", {"jpg": encode(scene.picture()), **fields} if number % 4 == 0 else fields
 
 
 def embeddings(number: int) -> Sample:
@@ -173,7 +173,7 @@ def embeddings(number: int) -> Sample:
     scene = Scene(9000 + number, (96, 96))
     cls = scene.things[-1].cls
     vector = (middles[cls] + scene.random.normal(0, 0.25, 64)).astype(np.float32)
-    return f"n{number:06d}", {"jpg": encoded(scene.picture()), "emb.npy": npy(vector), "cls": b"%d" % cls, "txt": scene.caption.encode()}
+    return f"n{number:06d}", {"jpg": encode(scene.picture()), "emb.npy": npy(vector), "cls": b"%d" % cls, "txt": scene.caption.encode()}
 
 
 def points(number: int) -> Sample:
@@ -205,13 +205,13 @@ def medical(number: int) -> Sample:
     dose = (60 * np.exp(-((at[1] - x) ** 2 + (at[0] - y) ** 2) / 0.08)).astype(np.float32)
     volume = np.stack([(ct[::2, ::2] * share).astype(np.int16) - 1024 for share in np.sin(np.linspace(0.4, 2.7, 12))])
     report = f"A lesion of {8 + number % 9} mm, {'left' if x < 0 else 'right'} side."
-    fields = {"ct.png": encoded(ct, "PNG"), "dose.tif": encoded(dose, "TIFF"), "vol.npy": npy(volume), "txt": report.encode()}
+    fields = {"ct.png": encode(ct, "PNG"), "dose.tif": encode(dose, "TIFF"), "vol.npy": npy(volume), "txt": report.encode()}
     return f"patient{number:04d}/series1", {**fields, "cls": b"%d" % (x < 0)}
 
 
 def views(number: int) -> Sample:
     """Four cameras at one moment, with their calibration."""
-    fields = {f"{name}.jpg": encoded(Scene(number * 4 + at).picture()) for at, name in enumerate(VIEWS)}
+    fields = {f"{name}.jpg": encode(Scene(number * 4 + at).picture()) for at, name in enumerate(VIEWS)}
     calibration = {name: {"f": [120.0, 120.0], "c": [120.0, 90.0], "yaw": 90 * at} for at, name in enumerate(VIEWS)}
     return f"log7/{1_700_000_000_000 + 100 * number}", {**fields, "calib.json": _json({"cameras": calibration, "weather": "dry"})}
 
@@ -226,7 +226,7 @@ def robotics(number: int) -> Sample:
     fields = {f"{name}.npy": npy(array.astype(np.float32) if array.dtype.kind == "f" else array) for name, array in arrays.items()}
     scene = Scene(number)
     facts = {"instruction": f"Put the {scene.things[-1].name} on the table", "steps": steps, "success": number % 3 > 0}
-    return f"episode_{number:06d}", {"wrist.jpg": encoded(scene.picture()), **fields, "meta.json": _json(facts)}
+    return f"episode_{number:06d}", {"wrist.jpg": encode(scene.picture()), **fields, "meta.json": _json(facts)}
 
 
 def keys(number: int) -> Sample:
@@ -236,13 +236,13 @@ def keys(number: int) -> Sample:
     scene = Scene(number, (96, 96))
     label = ("Katze", "猫", "قطة", "<b>cat</b>")[number % 4]
     facts = _json({"label": label, "class": number % 4})
-    return f"{odd[number % len(odd)]}/{number:04d}", {"jpg": encoded(scene.picture()), "json": facts}
+    return f"{odd[number % len(odd)]}/{number:04d}", {"jpg": encode(scene.picture()), "json": facts}
 
 
 def missing(number: int) -> Sample:
     """Records that lack what others have: no class, no text, no picture, one with everything."""
     scene = Scene(number)
-    fields = {"jpg": encoded(scene.picture()), "cls": b"%d" % scene.things[-1].cls, "txt": scene.caption.encode()}
+    fields = {"jpg": encode(scene.picture()), "cls": b"%d" % scene.things[-1].cls, "txt": scene.caption.encode()}
     for place, ext in enumerate(list(fields)):
         if (number + 1) % (5 + place) == 0:
             del fields[ext]
@@ -252,7 +252,7 @@ def missing(number: int) -> Sample:
 def damaged(number: int) -> Sample:
     """Payloads that are not what they are called: pictures cut short, empty or text, broken JSON, arrays that claim too much."""
     scene = Scene(number)
-    jpg, facts = encoded(scene.picture()), _json({"label": number % 3})
+    jpg, facts = encode(scene.picture()), _json({"label": number % 3})
     vector = npy(np.arange(16, dtype=np.float32))
     broken = {2: jpg[: len(jpg) // 2], 4: b"", 6: b"<html>404 Not Found</html>", 8: bytes(reversed(jpg))}.get(number % 10, jpg)
     facts = b'{"label": ' if number % 10 == 5 else facts

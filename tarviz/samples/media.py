@@ -8,7 +8,7 @@ import wave
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import needed
+from tarviz.model.errors import require
 
 RATE = 16_000
 NOTES = {"do": 261.63, "re": 293.66, "mi": 329.63, "fa": 349.23, "so": 392.0, "la": 440.0, "ti": 493.88}
@@ -38,7 +38,7 @@ def wav(samples: NDArray[np.int16]) -> bytes:
 def sound(samples: NDArray[np.int16], kind: str) -> bytes:
     """Mono sound as `flac` or `mp3`."""
     out = io.BytesIO()
-    library = needed("av", "Writing sound and film", "media")
+    library = require("av", "Writing sound and film", "media")
     with library.open(out, "w", format=kind) as file:
         stream = file.add_stream(kind, rate=RATE, layout="mono")
         frame = library.AudioFrame.from_ndarray(samples[None], format="s16", layout="mono")
@@ -51,7 +51,7 @@ def sound(samples: NDArray[np.int16], kind: str) -> bytes:
 def film(frames: list[NDArray[np.uint8]], rate: int = 8) -> bytes:
     """Frames uint8 [h, w, 3] (even sides) as an MP4 with H.264."""
     out = io.BytesIO()
-    library = needed("av", "Writing sound and film", "media")
+    library = require("av", "Writing sound and film", "media")
     with library.open(out, "w", format="mp4") as file:
         stream = file.add_stream("libx264", rate=rate, options={"crf": "30", "threads": "1"})
         stream.height, stream.width = frames[0].shape[:2]

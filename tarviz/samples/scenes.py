@@ -118,7 +118,7 @@ def outline(shape: str, x: int, y: int, side: int) -> tuple[tuple[int, int], ...
     return tuple((int(a), int(b)) for a, b in np.rint(points))
 
 
-def encoded(pixels: NDArray[Any], kind: str = "JPEG", **options: Any) -> bytes:
+def encode(pixels: NDArray[Any], kind: str = "JPEG", **options: Any) -> bytes:
     """Pixels as a picture file: uint8, uint16 (PNG, TIFF) or float32 (TIFF)."""
     from PIL import Image
 

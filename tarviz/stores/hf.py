@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlsplit
 
-from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, needed
+from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, require
 from tarviz.model.types import URL, Buffer
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
@@ -89,7 +89,7 @@ def find_token() -> str | None:
     """The token that the hub's own tools would use."""
     env = os.environ
     if env.get("HF_OIDC_RESOURCE"):
-        found: str | None = needed("huggingface_hub", "a hub token by HF_OIDC_RESOURCE", "hf").get_token()
+        found: str | None = require("huggingface_hub", "a hub token by HF_OIDC_RESOURCE", "hf").get_token()
         return found
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if text := "".join(env.get(name, "").split()):
@@ -195,7 +195,7 @@ def _api(url: URL) -> tuple[Any, _Repository]:
     found = _Repository(url)
     if not found.name or found.name.endswith("/"):
         raise UsageError("the URL names no file.", shard=url, hint="Write hf://datasets/ORG/NAME/name.tar.")
-    api = needed("huggingface_hub", "writing to the hub", "hf").HfApi
+    api = require("huggingface_hub", "writing to the hub", "hf").HfApi
     if found.kind == "buckets" and not hasattr(api, "batch_bucket_files"):
         hint = "pip install --upgrade huggingface_hub"
         raise MissingPackageError("the huggingface_hub that is installed knows no buckets.", shard=url, hint=hint)

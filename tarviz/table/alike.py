@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import needed
+from tarviz.model.errors import require
 
 SIDE = 24  # pixels of a small picture
 CUTS = 3  # small pictures of each: see `cuts`
@@ -106,7 +106,7 @@ def texts(found: Sequence[str], *, look: Callable[[], None] = lambda: None) -> t
     MinHash proposes them (Broder 1997), the shingles themselves decide. Of texts that are the same each is joined to the first alone.
     `MissingPackageError` without datasketch.
     """
-    datasketch = needed("datasketch", "Looking for texts that are alike", "near")
+    datasketch = require("datasketch", "Looking for texts that are alike", "near")
     index = datasketch.MinHashLSH(threshold=SAME_WORDS - 0.1, num_perm=_PERMUTATIONS)
     sets: dict[int, frozenset[bytes]] = {}
     first: dict[str, int] = {}

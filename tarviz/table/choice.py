@@ -18,7 +18,7 @@ from tarviz.read.stream import ReadOptions
 MAX_KEYS = 64 << 20  # bytes of a list of keys
 
 
-def chosen(urls: list[URL], options: ReadOptions) -> Chosen:
+def choose(urls: list[URL], options: ReadOptions) -> Chosen:
     """The records of `urls` that fit `options.where` and whose keys are among `options.keys`.
 
     `UsageError` says what is wrong with the condition, or which keys there are not; `MissingPackageError` names the extra.
@@ -30,35 +30,35 @@ def chosen(urls: list[URL], options: ReadOptions) -> Chosen:
     urls = [url for url in urls if url not in streams]
     if options.group == "shard":
         raise UsageError('a condition and group="shard" do not go together.', hint="Sort the shards first: tarviz sort.")
-    where, keys = str(options.where), tuple(listed(options.keys)) if options.keys else ()
-    choice = streamed(streams, where, keys) if streams else Chosen(where, {}, {})
+    where, keys = str(options.where), tuple(list_keys(options.keys)) if options.keys else ()
+    choice = choose_streamed(streams, where, keys) if streams else Chosen(where, {}, {})
     if not urls:
         return choice
     table = Table(urls, key_split=options.key_split, duplicates=options.duplicates, concatenated=options.concatenated)
     rows = table.rows(where)
     found: dict[str, NDArray[np.int64]] = {url: rows.of(at) for at, url in enumerate(urls)}
     if keys:
-        by_key = table.keyed(keys)
+        by_key = table.by_keys(keys)
         found = {url: np.intersect1d(found[url], by_key.of(at)) for at, url in enumerate(urls)}
     table.check()
     return replace(choice, rows=found, versions=table.versions)
 
 
-def streamed(urls: Iterable[URL], where: str, keys: Iterable[str] = ()) -> Chosen:
+def choose_streamed(urls: Iterable[URL], where: str, keys: Iterable[str] = ()) -> Chosen:
     """The records of streams that will fit, known when they come."""
     from tarviz.table.streamed import StreamCondition
 
     return Chosen(where, {}, {}, frozenset(urls), StreamCondition(where, keys))
 
 
-def joined(texts: list[str]) -> str:
+def join_conditions(texts: list[str]) -> str:
     """Conditions and searches as one condition that is true where all are; empty ones are left out."""
-    from tarviz.table.conditions import joined
+    from tarviz.table.conditions import join
 
-    return joined(tuple(text for text in texts if text.strip()))
+    return join(tuple(text for text in texts if text.strip()))
 
 
-def listed(keys: str | Iterable[str]) -> list[str]:
+def list_keys(keys: str | Iterable[str]) -> list[str]:
     """Keys given, or those in a file, one per line."""
     if not isinstance(keys, str):
         return list(keys)

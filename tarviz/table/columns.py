@@ -87,7 +87,7 @@ def small_of(ext: str) -> str:
     return f"{ext}:small"
 
 
-def hidden(column: str) -> bool:
+def is_hidden(column: str) -> bool:
     """Whether this is a column that no question sees."""
     return column.endswith((":text", ":small"))
 

@@ -123,35 +123,35 @@ class Rule:
             return self._null(node["children"][0], kind == "OPERATOR_IS_NULL")
         if kind in ("COMPARE_IN", "COMPARE_NOT_IN"):
             found = self._among(node["children"][0], node["children"][1:])
-            return found if kind == "COMPARE_IN" else self.places.made("NOT x", x=found)
+            return found if kind == "COMPARE_IN" else self.places.make("NOT x", x=found)
         if kind in ("COMPARE_BETWEEN", "COMPARE_NOT_BETWEEN"):
             low = self._compare("COMPARE_GREATERTHANOREQUALTO", node["input"], node["lower"])
             high = self._compare("COMPARE_LESSTHANOREQUALTO", node["input"], node["upper"])
-            found = self.places.made("x AND y", x=low, y=high)
-            return found if kind == "COMPARE_BETWEEN" else self.places.made("NOT x", x=found)
+            found = self.places.make("x AND y", x=low, y=high)
+            return found if kind == "COMPARE_BETWEEN" else self.places.make("NOT x", x=found)
         if node.get("class") == "CASE" or kind == "OPERATOR_COALESCE":
             return self._each_branch(node, self.truth)
         if (place := self.places.at(node)) is not None:
             return self._take_for(_TRUTH, place)
         match self.kind(node):
             case "number":
-                return self.places.made("x <> 0", x=self.number(node).real)
+                return self.places.make("x <> 0", x=self.number(node).real)
             case "text":
-                return self.places.made("truth_in(x)", x=self.text(node))
+                return self.places.make("truth_in(x)", x=self.text(node))
             case "other" if self.tries:
-                return self.places.made("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
+                return self.places.make("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
     def _take_for(self, what: int, place: Place) -> Node:
         """What lies at a place as its truth, text or number."""
         form = _FORMS.get(place.storage, _NONE)[what]
-        return place.node if form == "x" else self.places.made(form, x=place.node)
+        return place.node if form == "x" else self.places.make(form, x=place.node)
 
     def _null(self, node: Node, wanted: bool) -> Node:
         place = self.places.at(node)
         if place is not None and place.storage == "json":
-            return self.places.made(f"coalesce(json_type(x), 'NULL') {'=' if wanted else '<>'} 'NULL'", x=place.node)
-        return self.places.made("x IS NULL" if wanted else "x IS NOT NULL", x=self.plain(node) if place is None else place.node)
+            return self.places.make(f"coalesce(json_type(x), 'NULL') {'=' if wanted else '<>'} 'NULL'", x=place.node)
+        return self.places.make("x IS NULL" if wanted else "x IS NOT NULL", x=self.plain(node) if place is None else place.node)
 
     def _compare(self, op: str, left: Node, right: Node) -> Node:
         kinds = self.kind(left), self.kind(right)
@@ -168,7 +168,7 @@ class Rule:
         one, two = self.places.at(left), self.places.at(right)
         if one is not None and two is not None and {one.storage, two.storage} <= {"integer", "real"}:
             return self._by_number(op, left, right)
-        return self.places.made(
+        return self.places.make(
             "CASE WHEN a IS NULL OR b IS NULL THEN t ELSE n END",
             a=self.number(left).real,
             b=self.number(right).real,
@@ -187,13 +187,13 @@ class Rule:
             return real
         exact = _comparison(op, first.exact, second.exact)
         if "DISTINCT" in op:
-            return self.places.made("CASE WHEN a IS NULL OR b IS NULL THEN x ELSE y END", a=first.exact, b=second.exact, x=real, y=exact)
-        return self.places.made("coalesce(x, y)", x=exact, y=real)
+            return self.places.make("CASE WHEN a IS NULL OR b IS NULL THEN x ELSE y END", a=first.exact, b=second.exact, x=real, y=exact)
+        return self.places.make("coalesce(x, y)", x=exact, y=real)
 
     def _among(self, node: Node, choices: Sequence[Node]) -> Node:
         """`x IN (…)`: equal to one of them, and of none to nothing."""
         if not choices:
-            return self.places.made("CASE WHEN x THEN false END", x=self._null(node, False))
+            return self.places.make("CASE WHEN x THEN false END", x=self._null(node, False))
         place = self.places.at(node)
         if place is not None and place.storage == "integer" and all(map(_is_whole, choices)):
             return operator("COMPARE_IN", place.node, *choices)
@@ -217,23 +217,23 @@ class Rule:
             case "number":
                 number = self.number(node)
                 if number.exact is None:
-                    return self.places.made("text_of_real(x)", x=number.real)
-                return self.places.made("coalesce(CAST(x AS VARCHAR), text_of_real(y))", x=number.exact, y=number.real)
-        return self.places.made("CAST(x AS VARCHAR)", x=self.plain(node))
+                    return self.places.make("text_of_real(x)", x=number.real)
+                return self.places.make("coalesce(CAST(x AS VARCHAR), text_of_real(y))", x=number.exact, y=number.real)
+        return self.places.make("CAST(x AS VARCHAR)", x=self.plain(node))
 
     def number(self, node: Node) -> NumberPair:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
             return NumberPair(self._take_for(_WHOLE, place), self._take_for(_REAL, place))
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
-            return NumberPair(node if _is_whole(node) else None, self.places.made("CAST(x AS DOUBLE)", x=node))
+            return NumberPair(node if _is_whole(node) else None, self.places.make("CAST(x AS DOUBLE)", x=node))
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             branches = _branches(node)
             exact = None
             if all(self.number(branch).exact is not None for branch in branches if self.kind(branch) != "null"):
                 # of the branch that is taken: one that is no whole number is null there, and the DOUBLE counts
                 taken = _as_case(self, node)
-                exact = self._each_branch(taken, lambda each: self.number(each).exact or self.places.made("NULL::HUGEINT"))
+                exact = self._each_branch(taken, lambda each: self.number(each).exact or self.places.make("NULL::HUGEINT"))
             return NumberPair(exact, self._each_branch(node, lambda each: self.number(each).real))
         if node.get("class") == "FUNCTION" and (name := function_name(node)) in _ARITHMETIC:
             return self._arithmetic(name, [self.number(each) for each in _arguments(node)])
@@ -241,12 +241,12 @@ class Rule:
             case "number":
                 value = self.plain(node)
                 if self._whole_result(node):
-                    return NumberPair(value, self.places.made("CAST(x AS DOUBLE)", x=value))
-                return NumberPair(None, self.places.made("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=value))
+                    return NumberPair(value, self.places.make("CAST(x AS DOUBLE)", x=value))
+                return NumberPair(None, self.places.make("nullif(CAST(x AS DOUBLE), 'nan'::DOUBLE)", x=value))
             case "null":
-                return NumberPair(self.places.made("NULL::HUGEINT"), self.places.made("NULL::DOUBLE"))
+                return NumberPair(self.places.make("NULL::HUGEINT"), self.places.make("NULL::DOUBLE"))
         text = self.text(node)
-        return NumberPair(self.places.made("whole_in(x)", x=text), self.places.made("real_in(x)", x=text))
+        return NumberPair(self.places.make("whole_in(x)", x=text), self.places.make("real_in(x)", x=text))
 
     def _whole_result(self, node: Node) -> bool:
         if node.get("class") == "CAST":
@@ -264,15 +264,15 @@ class Rule:
         if name == "real_number":
             return NumberPair(None, sides[0].real)
         if name == "whole":
-            real = self.places.made("trunc(x)", x=sides[0].real)
-            whole = self.places.made("TRY_CAST(x AS HUGEINT)", x=real)
-            return NumberPair(whole if sides[0].exact is None else self.places.made("coalesce(x, y)", x=sides[0].exact, y=whole), real)
+            real = self.places.make("trunc(x)", x=sides[0].real)
+            whole = self.places.make("TRY_CAST(x AS HUGEINT)", x=real)
+            return NumberPair(whole if sides[0].exact is None else self.places.make("coalesce(x, y)", x=sides[0].exact, y=whole), real)
         form = {1: f"{name}(x)" if name == "abs" else f"{name} x", 2: f"x {name} y"}[len(sides)]
-        real = self.places.made({"//": "trunc(x / y)"}.get(name, form), x=sides[0].real, y=sides[-1].real)
-        exact = [self.places.made("CAST(x AS HUGEINT)", x=side.exact) for side in sides if side.exact is not None]
+        real = self.places.make({"//": "trunc(x / y)"}.get(name, form), x=sides[0].real, y=sides[-1].real)
+        exact = [self.places.make("CAST(x AS HUGEINT)", x=side.exact) for side in sides if side.exact is not None]
         if name == "/" or len(exact) < len(sides):
             return NumberPair(None, real)
-        return NumberPair(self.places.made(f"TRY({form})", x=exact[0], y=exact[-1]), real)
+        return NumberPair(self.places.make(f"TRY({form})", x=exact[0], y=exact[-1]), real)
 
     # the rest
 
@@ -337,12 +337,12 @@ class Rule:
         if _kind_of(name) == "number" and self.kind(child) == "number":
             number = self.number(child)
             real = {**cast, "child": number.real}
-            return real if number.exact is None else self.places.made("coalesce(x, y)", x={**cast, "child": number.exact}, y=real)
+            return real if number.exact is None else self.places.make("coalesce(x, y)", x={**cast, "child": number.exact}, y=real)
         return {**cast, "child": self.plain(child)}
 
     def _cast_json(self, cast: Node, json: Node) -> Node:
         """A value of JSON as a number, as DuckDB casts one that is stored as what it is: 2.5 and '2.5' are rounded differently."""
-        made = self.places.made
+        made = self.places.make
         text = made("x ->> '$'", x=json)
         return made(
             "CASE json_type(x) WHEN 'VARCHAR' THEN t WHEN 'BOOLEAN' THEN b WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL "
@@ -380,7 +380,7 @@ class Rule:
         if name in ("contains", "list_contains", "array_contains", "list_has") and len(arguments) == 2:
             return self._contains(*arguments)
         if name == "as_text" and len(arguments) == 1:  # of a whole list or struct, as DuckDB writes it
-            return self.places.made("CAST(x AS VARCHAR)", x=self.plain(arguments[0]))
+            return self.places.make("CAST(x AS VARCHAR)", x=self.plain(arguments[0]))
         if name in ("len", "length", "array_length", "list_length") and len(arguments) == 1:
             return self._length(arguments[0])
         if name in _OF_ARGUMENTS:
@@ -420,8 +420,8 @@ class Rule:
         """A value as one of the types that a function takes there."""
         place, found = self.places.at(node), self.places.steps(node)
         if place is not None and "JSON" in taken and found is not None and columns.kind((found[0].get("_of") or [""])[0]) == "json":
-            json = place.node if place.storage == "json" else self.places.made("to_json(x)", x=place.node)
-            return self.places.made("CASE WHEN json_type(x) <> 'NULL' THEN x END", x=json)
+            json = place.node if place.storage == "json" else self.places.make("to_json(x)", x=place.node)
+            return self.places.make("CASE WHEN json_type(x) <> 'NULL' THEN x END", x=json)
         if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR", "BLOB"}:
             return place.node
         if "VARCHAR" in taken:
@@ -429,9 +429,9 @@ class Rule:
         if taken & {"DOUBLE", "FLOAT"}:
             return self.number(node).real
         if taken & _NUMBER_TYPES:
-            return self.places.made("TRY_CAST(x AS BIGINT)", x=self.number(node).exact or self.places.made("NULL"))
+            return self.places.make("TRY_CAST(x AS BIGINT)", x=self.number(node).exact or self.places.make("NULL"))
         if taken & {"TIMESTAMP", "DATE"}:
-            return self.places.made("TRY_CAST(x AS TIMESTAMP)", x=self.text(node))
+            return self.places.make("TRY_CAST(x AS TIMESTAMP)", x=self.text(node))
         if place is not None and any(one.endswith("[]") for one in taken):
             return self._list_of(place)
         return self.plain(node)
@@ -442,19 +442,19 @@ class Rule:
         if place is None or place.storage == "list":
             return node
         if place.storage != "json":
-            return self.places.made("NULL::JSON[]")
-        return self.places.made("CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END", x=place.node)
+            return self.places.make("NULL::JSON[]")
+        return self.places.make("CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END", x=place.node)
 
     def _list_of(self, place: Place) -> Node:
         """The texts of a list's items, null where it is none."""
         if place.storage == "json":
-            return self.places.made(
+            return self.places.make(
                 "CASE WHEN json_type(x) = 'ARRAY' THEN list_transform(json_extract(x, '$[*]'), lambda e: text_of_json(e)) END", x=place.node
             )
         if place.storage != "list":
-            return self.places.made("NULL::VARCHAR[]")
-        item = self.places.stored("", place.type.children[0][1], column("e"))
-        return self.places.made("list_transform(x, lambda e: y)", x=place.node, y=self._take_for(_TEXT, item))
+            return self.places.make("NULL::VARCHAR[]")
+        item = self.places.keep("", place.type.children[0][1], column("e"))
+        return self.places.make("list_transform(x, lambda e: y)", x=place.node, y=self._take_for(_TEXT, item))
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
@@ -462,22 +462,22 @@ class Rule:
             return self._among(item, _arguments(box))
         place = self.places.at(box)
         if place is None and self.kind(box) == "other":
-            return self._try(self.places.made("contains(x, y)", x=self.plain(box), y=self.plain(item)))
+            return self._try(self.places.make("contains(x, y)", x=self.plain(box), y=self.plain(item)))
         wanted = self.text(item)
-        part = self.places.made("contains(x, y)", x=self.text(box), y=wanted)
+        part = self.places.make("contains(x, y)", x=self.text(box), y=wanted)
         if place is None or place.storage not in ("json", "list"):
             return part
-        member = self.places.made("list_contains(x, y)", x=self._list_of(place), y=wanted)
-        return member if place.storage == "list" else self.places.made("coalesce(x, y)", x=member, y=part)
+        member = self.places.make("list_contains(x, y)", x=self._list_of(place), y=wanted)
+        return member if place.storage == "list" else self.places.make("coalesce(x, y)", x=member, y=part)
 
     def _length(self, node: Node) -> Node:
         place = self.places.at(node)
         if self.kind(node) == "other" if place is None else place.storage == "list":
-            return self.places.made("len(x)", x=self.plain(node))
-        length = self.places.made("length(x)", x=self.text(node))
+            return self.places.make("len(x)", x=self.plain(node))
+        length = self.places.make("length(x)", x=self.text(node))
         if place is not None and place.storage == "json":
             count = "CASE WHEN json_type(x) = 'ARRAY' THEN CAST(json_array_length(x) AS BIGINT) ELSE y END"
-            return self.places.made(count, x=place.node, y=length)
+            return self.places.make(count, x=place.node, y=length)
         return length
 
     def _try(self, node: Node) -> Node:
@@ -521,7 +521,7 @@ def _as_case(rule: Rule, node: Node) -> Node:
     if node.get("class") == "CASE":
         return node
     *others, last = node["children"]
-    checks = [{"when_expr": rule.places.made("x IS NOT NULL", x=rule.number(each).real), "then_expr": each} for each in others]
+    checks = [{"when_expr": rule.places.make("x IS NOT NULL", x=rule.number(each).real), "then_expr": each} for each in others]
     return {"class": "CASE", "type": "CASE_EXPR", "alias": "", "case_checks": checks, "else_expr": last, **NOWHERE}
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from tarviz.model.errors import UsageError
 from tarviz.table import sql
 from tarviz.table.columns import RECORD, Part
-from tarviz.table.database import empty, needed
+from tarviz.table.database import empty, require
 from tarviz.table.packages import duckdb
 from tarviz.table.sql import MAX_LENGTH, Node, Question
 
@@ -68,7 +68,7 @@ def _any_of(node: Node) -> Node | None:
 
 def parser() -> duckdb.DuckDBPyConnection:
     """A database that reads conditions and holds nothing. `MissingPackageError` without the extra `table`."""
-    needed()
+    require()
     return empty()
 
 
@@ -78,10 +78,10 @@ def is_search(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Pa
 
 
 @functools.lru_cache(256)
-def joined(conditions: tuple[str, ...]) -> str:
+def join(conditions: tuple[str, ...]) -> str:
     """Conditions and searches as one condition that is true where all are.
 
-    >>> joined(("dog", "cls = 3 or cls = 4")), joined(("dog",)), joined(())
+    >>> join(("dog", "cls = 3 or cls = 4")), join(("dog",)), join(())
     ("(search('dog')) and (cls = 3 or cls = 4)", 'dog', '')
     """
     if len(conditions) < 2:
@@ -106,7 +106,7 @@ def _read(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
         tree = None
     if tree is not None and _is_condition(sql.select_of(tree)["where_clause"], possible):
         return tree, source
-    return sql.parsed(base, f"{_BEFORE}search({sql.quoted_text(text)})"), None
+    return sql.parse(base, f"{_BEFORE}search({sql.quoted_text(text)})"), None
 
 
 def _is_path(names: list[str], possible: dict[str, Part]) -> bool:
@@ -159,7 +159,7 @@ def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, 
     for way in ways:
         tried = way(source)
         try:
-            tree = sql.parsed(base, f"{_BEFORE}({tried}\n)")
+            tree = sql.parse(base, f"{_BEFORE}({tried}\n)")
             sql.check_alone(base, tried)
             return tree, tried
         except UsageError as error:

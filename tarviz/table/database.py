@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 from tarviz.model import errors
 from tarviz.model.errors import redact
 from tarviz.table import comparisons
-from tarviz.table.columns import hidden, text_of
-from tarviz.table.making.arrow_types import merged
+from tarviz.table.columns import is_hidden, text_of
+from tarviz.table.making.arrow_types import merge
 from tarviz.table.making.json_columns import read_as, scratch
-from tarviz.table.making.json_structure import Structure, castable, has, sql_type, typed
-from tarviz.table.making.json_structure import merged as merged_structures
+from tarviz.table.making.json_structure import Structure, castable, fit_columns, has, sql_type
+from tarviz.table.making.json_structure import merge as merged_structures
 from tarviz.table.making.kept_columns import KeptColumns
 from tarviz.table.packages import duckdb, pa
 from tarviz.table.sql import OBJECTS, quoted_name, quoted_text
@@ -39,10 +39,10 @@ ALONE: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_
 """Settings of a database that fetches no code from the network."""
 
 
-def needed() -> None:
+def require() -> None:
     """`MissingPackageError` where DuckDB or pyarrow is not installed."""
     for package in ("duckdb", "pyarrow"):
-        errors.needed(package, "Asking a table", "table")
+        errors.require(package, "Asking a table", "table")
 
 
 def memory_limit() -> int:
@@ -111,19 +111,19 @@ def structures(shards: list[KeptColumns]) -> dict[str, Structure]:
 def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Table, list[str]]]]:
     """Shards whose files have the same columns, with what SQL selects of them, and tables of shards whose documents had to be read again
     or that no file holds."""
-    whole = {ext: typed(each) for ext, each in structures(shards).items()}
+    whole = {ext: fit_columns(each) for ext, each in structures(shards).items()}
     schemas = [shard.columns() for shard in shards]
     types: dict[str, pa.DataType] = {}
     for schema in schemas:
         for each in schema:
-            types[each.name] = merged(types.get(each.name, each.type), each.type)
+            types[each.name] = merge(types.get(each.name, each.type), each.type)
     groups: dict[tuple[Any, ...], _Group] = {}  # by their columns: one reader takes files that have the same
     tables = []
     for shard, schema in zip(shards, schemas, strict=True):
-        own = {ext: typed(each) for ext, each in shard.structures.items()}
+        own = {ext: fit_columns(each) for ext, each in shard.structures.items()}
         again = [ext for ext, each in own.items() if not castable(each, whole[ext])]
         if shard.memory is None and not again:
-            selected = [_selection(each, own, whole, types) for each in schema if not hidden(each.name)]
+            selected = [_selection(each, own, whole, types) for each in schema if not is_hidden(each.name)]
             renamed = shard.called != redact(shard.url)
             groups.setdefault((renamed, *schema.names, *schema.types), ([], selected, renamed))[0].append(shard)
             continue
@@ -132,7 +132,7 @@ def _sources(shards: list[KeptColumns]) -> tuple[list[_Group], list[tuple[pa.Tab
             with scratch() as base:
                 column = read_as(base, table.column(text_of(ext)).combine_chunks(), whole[ext])
             table = table.set_column(table.column_names.index(ext), ext, column)
-        fields = [table.schema.field(name) for name in table.column_names if not hidden(name)]
+        fields = [table.schema.field(name) for name in table.column_names if not is_hidden(name)]
         tables.append((table, [_selection(each, own | {ext: whole[ext] for ext in again}, whole, types) for each in fields]))
     return list(groups.values()), tables
 

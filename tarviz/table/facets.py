@@ -90,14 +90,14 @@ def facet(table: Table, column: str, where: str, bins: int, among: Among | None 
     if kind in _NESTED:  # compared as text
         name, asked = f"CAST({name} AS VARCHAR)", f"as_text({column})"
     if kind in NUMBERS:
-        low, high, mean, distinct = table.remembered(("range", name), lambda: _range(table, name))
+        low, high, mean, distinct = table.remember(("range", name), lambda: _range(table, name))
         if distinct > VALUES and math.isfinite(low) and math.isfinite(high):
             log = low > 0 and high / mean > _LOG
             edges = _edges(low, high, bins, log)
-            everything, every = table.remembered(("bars", name, bins), lambda: _numbers(table, name, "true", edges, log))
+            everything, every = table.remember(("bars", name, bins), lambda: _numbers(table, name, "true", edges, log))
             kept, some = (everything, every) if condition == "true" else _numbers(table, name, condition, edges, log)
             return Facet(column, kind, everything, kept, _spans(column, edges, every, some), log)
-    everything, values = table.remembered(("values", name), lambda: _values(table, name, kind, "true", None))
+    everything, values = table.remember(("values", name), lambda: _values(table, name, kind, "true", None))
     shown = [value for value, _ in values]
     kept, found = (everything, values) if condition == "true" else _values(table, name, kind, condition, shown)
     counts = dict(found)
@@ -115,8 +115,8 @@ def _classes(table: Table, condition: str) -> Facet:
     for fits in ("true", condition):
         records = f"SELECT shard, n FROM records WHERE {fits}"
         pairs = f"SELECT DISTINCT shard, n, label FROM objects WHERE label IS NOT NULL AND (shard, n) IN ({records})"
-        counts = dict(table.fetched(f"SELECT label, count(*) FROM ({pairs}) GROUP BY label ORDER BY 2 DESC, 1"))
-        ((every, labelled),) = table.fetched(
+        counts = dict(table.fetch(f"SELECT label, count(*) FROM ({pairs}) GROUP BY label ORDER BY 2 DESC, 1"))
+        ((every, labelled),) = table.fetch(
             f"SELECT (SELECT count(*) FROM ({records})), (SELECT count(*) FROM (SELECT DISTINCT shard, n FROM ({pairs})))"
         )
         found.append((Summary(every, every - labelled, len(counts)), counts))
@@ -137,7 +137,7 @@ def _those(among: Among) -> str:
 
 def _range(table: Table, name: str) -> tuple[float, float, float, int]:
     few = f"(SELECT count(*) FROM (SELECT DISTINCT {name} AS x FROM records LIMIT {VALUES + 2}))"
-    ((low, high, mean, distinct),) = table.fetched(f"SELECT min({name}), max({name}), avg({name}), {few} FROM records")
+    ((low, high, mean, distinct),) = table.fetch(f"SELECT min({name}), max({name}), avg({name}), {few} FROM records")
     return (0.0, 0.0, 0.0, 0) if low is None else (float(low), float(high), float(mean), distinct)
 
 
@@ -162,7 +162,7 @@ def _place(edges: list[float], log: bool) -> str:
 
 def _numbers(table: Table, name: str, condition: str, edges: list[float], log: bool) -> tuple[Summary, dict[int, int]]:
     """The figures of numbers, and how many fall into each bar."""
-    rows = table.fetched(
+    rows = table.fetch(
         f"SELECT {_place(edges, log)} AS bar, count(*), sum(c)::BIGINT, min(x), max(x), sum(x::DOUBLE * c) FROM "
         f"(SELECT {name} AS x, count(*) AS c FROM records WHERE {condition} GROUP BY x) GROUP BY bar"
     )
@@ -195,7 +195,7 @@ def _values(table: Table, name: str, kind: str, condition: str, wanted: Sequence
         chosen = f"SELECT * FROM (SELECT x, c FROM counted WHERE x IS NOT NULL ORDER BY c DESC, x LIMIT {VALUES})"
     else:  # none at all is no list in SQL: NULL is never found
         chosen = f"SELECT x, c FROM counted WHERE x IN ({', '.join(['NULL', *map(literal, wanted)])})"
-    rows = table.fetched(f"{counted} {figures} UNION ALL SELECT x, c, NULL, NULL, NULL, NULL, NULL FROM ({chosen})")
+    rows = table.fetch(f"{counted} {figures} UNION ALL SELECT x, c, NULL, NULL, NULL, NULL, NULL FROM ({chosen})")
     (_, distinct, records, missing, low, high, average) = next(row for row in rows if row[2] is not None)
     if kind in NUMBERS and low is not None:
         low, high = (float(low), float(high)) if kind in ("double", "float", "decimal") else (int(low), int(high))

@@ -64,7 +64,7 @@ class Groups:
 def exact(table: Table, ext: str, where: str = "") -> Groups:
     """Records whose field `ext` has the same bytes."""
     column, condition = table.expression(_column(table, ext, "checksum")), table.condition(where)
-    rows = table.fetched(
+    rows = table.fetch(
         f"SELECT shard, key, n, {column} AS sum FROM records WHERE {condition} AND {column} IS NOT NULL "
         f"QUALIFY count(*) OVER (PARTITION BY {column}) > 1"
     )
@@ -93,10 +93,10 @@ def near(table: Table, ext: str, where: str = "", *, distance: int = DISTANCE) -
     condition = table.condition(where)
     if kind(ext) == "text":
         text = table.expression(quoted_name(ext))
-        rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {text} FROM records WHERE {condition} AND {text} IS NOT NULL"))
+        rows = _in_order(table, table.fetch(f"SELECT shard, key, n, {text} FROM records WHERE {condition} AND {text} IS NOT NULL"))
         return _groups_of(table, rows, *alike.texts([row[3] for row in rows], look=table.look))
     mean, code = (table.expression(_column(table, ext, name)) for name in ("mean", "phash"))
-    rows = _in_order(table, table.fetched(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL"))
+    rows = _in_order(table, table.fetch(f"SELECT shard, key, n, {mean}, {code} FROM records WHERE {condition} AND {code} IS NOT NULL"))
     light = np.array([row[3] for row in rows])
     hashes = np.array([row[4] for row in rows], np.uint64)
     small = _small(table, ext, rows)
@@ -193,7 +193,7 @@ def pairs(
 def outliers(table: Table, column: str, where: str = "", *, factor: float = 3.0) -> str:
     """The condition that chooses records whose number lies `factor` times the middle half's width or more outside of it."""
     name, condition = table.expression(column), table.condition(where)
-    ((low, high),) = table.fetched(f"SELECT quantile_cont({name}, 0.25), quantile_cont({name}, 0.75) FROM records WHERE {condition}")
+    ((low, high),) = table.fetch(f"SELECT quantile_cont({name}, 0.25), quantile_cont({name}, 0.75) FROM records WHERE {condition}")
     if low is None:
         raise UsageError(f"{column} has no number.")
     reach = factor * (high - low)

@@ -9,12 +9,12 @@ from typing import Any
 from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, is_read
 from tarviz.table.packages import duckdb
 from tarviz.table.places import Places
-from tarviz.table.sql import Node, Question, common_tables, function_name, nodes, own_name, parsed, replace_nodes, select_of, written
+from tarviz.table.sql import Node, Question, common_tables, function_name, nodes, own_name, parse, replace_nodes, select_of, write
 
 _TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
 
 
-def finished(
+def finish(
     base: duckdb.DuckDBPyConnection,
     asked: Question,
     types: Mapping[str, Any],
@@ -48,12 +48,12 @@ def finished(
         replace_nodes(tree, lambda node: _outside_where(rule, node))
         for was, new in zip(before, chosen, strict=True):
             if new != was and not new["alias"] and not as_text:  # its column is called what was asked
-                named = parsed(base, "SELECT 1")
+                named = parse(base, "SELECT 1")
                 select_of(named)["select_list"] = [_bare(was)]
-                new["alias"] = written(base, named).removeprefix("SELECT ")
+                new["alias"] = write(base, named).removeprefix("SELECT ")
         _items(rule, tree, leaves=as_text)
         replace_nodes(tree, lambda node: _inside_json(rule, node, leaves=as_text))
-    return written(base, _bare(tree))
+    return write(base, _bare(tree))
 
 
 def _given_types(rule: Rule, tree: Node) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def _unite(rule: Rule, tree: Node) -> None:
                     item, place = select[at], rule.places.at(select[at])
                     if str(_type(rule, item)) != "JSON":
                         read = place is not None and is_read(place)
-                        made = rule.places.made("x" if read else "to_json(x)", x=place.node if place is not None else rule.plain(item))
+                        made = rule.places.make("x" if read else "to_json(x)", x=place.node if place is not None else rule.plain(item))
                         select[at] = {**made, "alias": own_name(item)}
 
 
@@ -148,7 +148,7 @@ def _items(rule: Rule, tree: Any, *, leaves: bool) -> None:
     for name, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
         steps = isinstance(value, dict) and value.get("type") in ("ARRAY_EXTRACT", "STRUCT_EXTRACT")
         if steps and (place := rule.places.at(value)) is not None and (leaves or is_read(place)):
-            made = rule.places.made("text_of_json(x)" if leaves else "x ->> '$'", x=place.node) if place.storage == "json" else place.node
+            made = rule.places.make("text_of_json(x)" if leaves else "x ->> '$'", x=place.node) if place.storage == "json" else place.node
             tree[name] = {**made, "alias": value.get("alias", "")}
         elif isinstance(value, dict | list):
             _items(rule, value, leaves=leaves)
@@ -183,4 +183,4 @@ def _inside_json(rule: Rule, node: Node, *, leaves: bool) -> Node | None:
     place = rule.places.at(node)
     if place is None or place.storage != "json" or not (leaves or is_read(place)):
         return None
-    return {**rule.places.made("text_of_json(x)" if leaves else "x ->> '$'", x=place.node), "alias": node.get("alias", "")}
+    return {**rule.places.make("text_of_json(x)" if leaves else "x ->> '$'", x=place.node), "alias": node.get("alias", "")}

@@ -26,7 +26,7 @@ _askers: weakref.WeakSet[threading.Thread] = weakref.WeakSet()  # threads that h
 _ending = threading.Event()
 
 
-def stopped() -> UsageError:
+def stop_error() -> UsageError:
     """What is raised in place of an answer that nobody wants any more."""
     return UsageError("the query was stopped.", code="E_STOPPED")
 
@@ -47,7 +47,7 @@ def run_known(work: Callable[[], T], interrupt: Callable[[], None] = lambda: Non
     """What calls DuckDB, known to `_leave` meanwhile."""
     if (thread := threading.current_thread()) is not threading.main_thread():
         if _ending.is_set() and thread.name != QUESTION:
-            raise stopped()
+            raise stop_error()
         _askers.add(thread)
     _running[question := object()] = interrupt
     try:
@@ -81,7 +81,7 @@ def answer(work: Callable[[], T], interrupt: Callable[[], None], timeout: float 
         until = None if timeout is None else time.monotonic() + timeout
         while not over.wait(LOOK if stop is not None else timeout):
             if stop is not None and stop.is_set():
-                raise stopped()
+                raise stop_error()
             if until is not None and time.monotonic() >= until:
                 raise LimitError(f"the query took longer than {timeout:g} s.", hint="Ask for less, or give it more time.")
     except BaseException:
@@ -118,7 +118,7 @@ class Interrupts:
     def look(self) -> None:
         """Raise `stopped()` where this thread's question was ended: for what takes long beside a query."""
         if self.stop is not None and self.stop.is_set():
-            raise stopped()
+            raise stop_error()
 
     def cursor(self, base: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """A connection of its own for one question, which `interrupt` can reach."""

@@ -56,7 +56,7 @@ class Confusion:
 def confusion(table: Table, truth: str = "cls", predicted: str = "json.pred", where: str = "") -> Confusion:
     """The confusion matrix of two columns. Records that lack one of them are left out. The most frequent labels come first, at most 200."""
     one, other, condition = table.expression(truth), table.expression(predicted), table.condition(where)
-    rows = table.fetched(
+    rows = table.fetch(
         f"SELECT CAST({one} AS VARCHAR), CAST({other} AS VARCHAR), count(*) FROM records "
         f"WHERE {condition} AND {one} IS NOT NULL AND {other} IS NOT NULL GROUP BY 1, 2"
     )

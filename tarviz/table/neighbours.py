@@ -46,7 +46,7 @@ def similar(table: Table, key: str, by: str = "", count: int | None = 24) -> Cho
     )
     if by in table.fields and kind(by) == "picture":
         return _by_hash(table, key, by, count)
-    found = table.remembered(("vectors", by), lambda: _vectors(table, by))
+    found = table.remember(("vectors", by), lambda: _vectors(table, by))
     at = _place(table, key, found.rows, by)
     here = found.matrix[at].astype(np.float64) / found.lengths[at]
     cosines = (found.matrix @ here.astype(np.float32)) / found.lengths
@@ -66,7 +66,7 @@ def _first(rows: ChosenRows, near: NDArray[np.int64], score: NDArray[np.float64]
 
 def _place(table: Table, key: str, rows: ChosenRows, by: str) -> int:
     """Where the record of a key lies among `rows`."""
-    own = table.keyed([key])
+    own = table.by_keys([key])
     at = np.flatnonzero((rows.shard == own.shard[0]) & (rows.n == own.n[0]))
     if not len(at):
         raise UsageError(f"the record {key!r} has nothing in {by} to compare.", hint="Name another record, or another field.")
@@ -76,7 +76,7 @@ def _place(table: Table, key: str, rows: ChosenRows, by: str) -> int:
 def _by_hash(table: Table, key: str, ext: str, count: int) -> ChosenRows:
     code = table.expression(f'"{ext}.phash"')
     found = table.fetched_arrow(f"SELECT shard, n, {code} AS code FROM records WHERE {code} IS NOT NULL ORDER BY shard, n")
-    rows, codes = table.placed(found), found.column("code").to_numpy()
+    rows, codes = table.place(found), found.column("code").to_numpy()
     at = _place(table, key, rows, ext)
     equal = 1 - np.bitwise_count(codes ^ codes[at]) / BITS
     near = np.delete(np.arange(len(codes)), at)
@@ -109,4 +109,4 @@ def _vectors(table: Table, by: str) -> Vectors:
     if left := len(table) - len(found):
         text = f"W_NO_VECTOR {left:,} of {len(table):,} records have no vector of {wide} numbers in {by}: they are left out."
         warnings.warn(text, TarvizWarning, stacklevel=2)
-    return Vectors(table.placed(found), matrix, lengths)
+    return Vectors(table.place(found), matrix, lengths)

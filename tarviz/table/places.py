@@ -40,7 +40,7 @@ class Places:
     holds: Callable[[str], bool]
     given: dict[str, Any] = field(default_factory=dict)
 
-    def made(self, template: str, **parts: Node) -> Node:
+    def make(self, template: str, **parts: Node) -> Node:
         """The tree of an expression of ours, with trees in the places of its names."""
         box = {"made": expression(self.base, template)}
 
@@ -75,7 +75,7 @@ class Places:
         if found is None:
             return None
         column, steps = found
-        nothing = Place("null", self.made("NULL"))
+        nothing = Place("null", self.make("NULL"))
         count = self._given_at(column)
         if column.get("_unknown") and not count:
             return nothing
@@ -85,13 +85,13 @@ class Places:
             return nothing
         whole = {**column, "column_names": column["column_names"][: count or len(column["column_names"]) - len(column["_of"]) + 1]}
         whole.pop("_of", None)
-        place = self.stored(name, self.given[name] if count else self.types[name], whole)
+        place = self.keep(name, self.given[name] if count else self.types[name], whole)
         for count, step in enumerate(steps):
             if place.storage == "json":
                 if name in self.types:
                     self._sought(name, steps)
                 rest = constant("$" + "".join(_step(each) for each in steps[count:]))
-                return Place("json", self.made("json_extract(x, p)", x=place.node, p=rest))
+                return Place("json", self.make("json_extract(x, p)", x=place.node, p=rest))
             inner = self._inside(place, step)
             if inner is None:
                 self._lacking(name, steps, count)
@@ -124,16 +124,16 @@ class Places:
     def _inside(self, place: Place, step: str | int) -> Place | None:
         if place.storage == "list" and isinstance(step, int):
             item = operator("ARRAY_EXTRACT", place.node, constant(step + 1 if step >= 0 else step))
-            return self.stored("", place.type.children[0][1], item)
+            return self.keep("", place.type.children[0][1], item)
         if place.storage == "struct" and isinstance(step, str):
             for name, kind in place.type.children:
                 if name == step and place.node.get("class") == "COLUMN_REF":  # DuckDB writes a quote in a name twice otherwise
-                    return self.stored("", kind, {**place.node, "column_names": [*place.node["column_names"], step]})
+                    return self.keep("", kind, {**place.node, "column_names": [*place.node["column_names"], step]})
                 if name == step:
-                    return self.stored("", kind, self.made("struct_extract(x, p)", x=place.node, p=constant(step)))
+                    return self.keep("", kind, self.make("struct_extract(x, p)", x=place.node, p=constant(step)))
         return None
 
-    def stored(self, name: str, kind: Any, node: Node) -> Place:
+    def keep(self, name: str, kind: Any, node: Node) -> Place:
         if str(kind) == "JSON":
             return Place("json", node, kind)
         if kind.id == "varchar":

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
-from tarviz.table.interrupts import stopped
+from tarviz.table.interrupts import stop_error
 from tarviz.table.packages import duckdb
 from tarviz.table.sql import OBJECTS, too_deep
 
@@ -115,7 +115,7 @@ def translate(error: Exception, hinted: Callable[[str], str] | None = None, unkn
     if isinstance(error, duckdb.OutOfMemoryException):
         return LimitError(f"the query needs more memory than the limit allows ({text}).", hint="Ask for less, or aggregate.")
     if isinstance(error, duckdb.InterruptException):
-        return stopped()
+        return stop_error()
     missing = [name for name in unknown or () if name.rpartition(".")[2] not in _OWN]
     found = re.search(r'(?:struct entry|key|Referenced column|^Column|a column named) "([^"]+)"', text)
     name = missing[0] if missing else found[1] if found else None

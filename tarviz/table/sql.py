@@ -51,7 +51,7 @@ class Question:
     words: list[str] = field(default_factory=list)  # that are looked for; a condition has none
 
 
-def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
+def parse(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     """The tree of one SELECT. `UsageError` says what cannot be read."""
     ((read,),) = base.execute("SELECT json_serialize_sql($1::VARCHAR, skip_null := false)", [text]).fetchall()
     try:
@@ -76,14 +76,14 @@ def parsed(base: duckdb.DuckDBPyConnection, text: str) -> Node:
 
 def check_alone(base: duckdb.DuckDBPyConnection, text: str) -> None:
     """`UsageError` where a text is an expression in brackets alone: here `x) or (1 = 1` closes what it has not opened."""
-    parsed(base, f"SELECT 1 WHERE {text}")
+    parse(base, f"SELECT 1 WHERE {text}")
 
 
 def too_deep() -> UsageError:
     return UsageError("the question is nested too deep.", hint="Write fewer brackets within brackets.", code="E_QUERY")
 
 
-def written(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
+def write(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
     """The SQL of a tree."""
     ((text,),) = base.execute("SELECT json_deserialize_sql($1::JSON)", [json.dumps(tree)]).fetchall()
     return str(text)
@@ -102,11 +102,11 @@ def query(base: duckdb.DuckDBPyConnection, text: str, possible: dict[str, Part])
         raise UsageError("the query is too long.", code="E_QUERY")
     text = text.strip().rstrip(";")
     try:
-        asked = Question(parsed(base, text))
+        asked = Question(parse(base, text))
     except UsageError:
         if (spelled := spell_out(text)) == text:
             raise
-        asked = Question(parsed(base, spelled))
+        asked = Question(parse(base, spelled))
     object_calls(base, asked.tree)
     own = _relations(asked.tree)
     replace_nodes(asked.tree, lambda node: form(base, node, possible))
@@ -280,7 +280,7 @@ def expression(base: duckdb.DuckDBPyConnection, text: str) -> Node:
     if text not in _READ:
         if len(_READ) > 1000:
             _READ.clear()
-        _READ[text] = json.dumps(select_of(parsed(base, f"SELECT {text}"))["select_list"][0])
+        _READ[text] = json.dumps(select_of(parse(base, f"SELECT {text}"))["select_list"][0])
     made: Node = json.loads(_READ[text])
     return made
 

@@ -13,9 +13,9 @@ from tarviz.model.types import Block, to_bytes
 from tarviz.read.report import ReadReport
 from tarviz.table import columns, conditions, database
 from tarviz.table.columns import NAMES
-from tarviz.table.finished import finished, where_of
+from tarviz.table.finished import finish, where_of
 from tarviz.table.making.chunks import Chunk, chunk_of
-from tarviz.table.making.json_structure import sql_type, typed
+from tarviz.table.making.json_structure import fit_columns, sql_type
 from tarviz.table.making.shard_columns import MadeColumns, columns_of
 from tarviz.table.packages import pa
 from tarviz.table.refusals import in_our_words
@@ -29,7 +29,7 @@ class StreamCondition:
     """
 
     def __init__(self, where: str, keys: Iterable[str] = ()) -> None:
-        database.needed()
+        database.require()
         self.where = where
         self._keys = frozenset(map(to_bytes, keys))
         self._base = database.empty()
@@ -72,7 +72,7 @@ class StreamCondition:
             types = dict(zip(relation.columns, relation.types, strict=True))
             rows = f"FROM (SELECT {selected} FROM _streamed) AS records WHERE"
             holds = lambda test: base.execute(f"SELECT 1 {rows} {test} LIMIT 1").fetchone() is not None  # noqa: E731
-            text = finished(base, asked, types, lenient=True, missing=lacking.add, holds=holds)
+            text = finish(base, asked, types, lenient=True, missing=lacking.add, holds=holds)
             return base.sql(f"SELECT n {rows} {where_of(text)}").fetchnumpy()["n"]
 
         found = np.sort(np.asarray(in_our_words(ask), np.int64)) - chunk.first
@@ -94,6 +94,6 @@ class StreamCondition:
 
 def _selection(made: MadeColumns) -> str:
     """How the columns of a block are selected, with their types."""
-    cast = {ext: sql_type(typed(each)) for ext, each in made.structures.items()}
-    names = [name for name in made.columns if not columns.hidden(name)]
+    cast = {ext: sql_type(fit_columns(each)) for ext, each in made.structures.items()}
+    names = [name for name in made.columns if not columns.is_hidden(name)]
     return ", ".join(f"CAST({quoted_name(n)} AS {cast[n]}) AS {quoted_name(n)}" if n in cast else quoted_name(n) for n in names)

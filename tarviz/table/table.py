@@ -28,7 +28,7 @@ from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
 from tarviz.table import columns, conditions, database, neighbours, objects, paths, refusals, sql, words
 from tarviz.table.columns import NAMES, Part
-from tarviz.table.finished import finished, where_of
+from tarviz.table.finished import finish, where_of
 from tarviz.table.interrupts import Interrupts, answer, run_known
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
@@ -70,7 +70,7 @@ class Table:
         tags: str | PathLike[str] | None = None,
         **reading: Unpack[ReadKeywords],
     ) -> None:
-        database.needed()
+        database.require()
         self.sources = stores.expand(urls)
         self.urls = tfrecords.as_shards(self.sources)
         self.options = with_changes(None, {"strict": False, **reading})
@@ -122,14 +122,14 @@ class Table:
     @property
     def columns(self) -> dict[str, str | None]:
         """Every column and its type in SQL, None where it was not made yet."""
-        known = {name: str(kind) for name, kind, *_ in self.fetched("DESCRIBE _records")}
+        known = {name: str(kind) for name, kind, *_ in self.fetch("DESCRIBE _records")}
         return {name: known.get(name) for name in self.possible}
 
     @property
     def leaves(self) -> dict[str, str | None]:
         """Every column, and every path inside those that were made and hold structs, as it is written in a condition; its type
         (`bigint`, `varchar`, `list`, …), None where it was not made yet."""
-        return self.remembered("leaves", self._leaves)
+        return self.remember("leaves", self._leaves)
 
     def _leaves(self) -> dict[str, str | None]:
         made = self._types()
@@ -146,10 +146,10 @@ class Table:
         """What was met while columns were made: fields that are not JSON, objects outside, damage by code; lost tags; `notes`."""
         found = self.passes.findings()
         if all(NAMES in shard.parts for shard in self.passes.kept):
-            lost = self.remembered("gone", lambda: len(self.tags.gone()) if self.tags.lines() else 0)
+            lost = self.remember("gone", lambda: len(self.tags.missing()) if self.tags.lines() else 0)
             found |= {GONE: lost} if lost else {}
         if "objects" in self._given:
-            found |= self.remembered("outside", lambda: objects.outside(self.passes.kept))
+            found |= self.remember("outside", lambda: objects.outside(self.passes.kept))
         return found | dict.fromkeys(self.notes, 1)
 
     @property
@@ -193,7 +193,7 @@ class Table:
         """A condition of ours as SQL, its columns made: `has:json and cls = 3`, `dog`, `100 < json.w <= 500`."""
         if not where.strip():
             return "true"
-        return self.remembered(("condition", where), lambda: self._condition(where))
+        return self.remember(("condition", where), lambda: self._condition(where))
 
     def _condition(self, where: str) -> str:
         base = self._ready().cursor()
@@ -213,7 +213,7 @@ class Table:
             return ChosenRows(self.urls, found.shard[part], found.n[part])
         by = f"{self.expression(order)} {'DESC' if descending else 'ASC'} NULLS LAST, shard, n"
         span = ("" if count is None else f" LIMIT {int(count)}") + (f" OFFSET {int(skip)}" if skip else "")
-        return self.placed(self.fetched_arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
+        return self.place(self.fetched_arrow(f"SELECT shard, n FROM records WHERE {condition} ORDER BY {by}{span}"))
 
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
@@ -238,10 +238,10 @@ class Table:
 
     def sizes(self, where: str = "") -> tuple[int, int]:
         """How many records fit, and the bytes of their payloads."""
-        (row,) = self.fetched(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")
+        (row,) = self.fetch(f"SELECT count(*), coalesce(sum(size), 0)::BIGINT FROM records WHERE {self.condition(where)}")
         return int(row[0]), int(row[1])
 
-    def keyed(self, keys: Iterable[str]) -> ChosenRows:
+    def by_keys(self, keys: Iterable[str]) -> ChosenRows:
         """The records of these keys, in the order they lie; `UsageError` names keys that no record has."""
         wanted = list(dict.fromkeys(keys))
         base = self._asked.cursor(self._ready())
@@ -250,12 +250,12 @@ class Table:
         found = self._translate(lambda: base.sql(query).to_arrow_table())
         have = set(found.column("key").to_pylist())
         if missing := [key for key in wanted if key not in have]:
-            near = difflib.get_close_matches(missing[0], [key for (key,) in self.fetched("SELECT key FROM records LIMIT 10000")], 1)
+            near = difflib.get_close_matches(missing[0], [key for (key,) in self.fetch("SELECT key FROM records LIMIT 10000")], 1)
             hint = f"Nearest: {near[0]}." if near else None
             raise UsageError(f"{len(missing)} of {len(wanted)} keys are in no shard, {missing[0][:200]!r} first.", hint=hint)
         return self._in_order(found)
 
-    def taken(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> pa.Table:
+    def take(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> pa.Table:
         """Every column made so far, for the records `n` of the shards numbered `shard`, in the order they lie."""
         base = self._asked.cursor(self._ready())
         names = pa.array([redact(url) for url in self.urls], pa.string()).take(pa.array(shard))
@@ -317,7 +317,7 @@ class Table:
 
     # what the parts of this package use
 
-    def fetched(self, query: str) -> list[tuple[Any, ...]]:
+    def fetch(self, query: str) -> list[tuple[Any, ...]]:
         """The rows of SQL that was made from conditions and expressions of this table."""
         return self._run(lambda cursor: cursor.execute(query).fetchall())
 
@@ -344,7 +344,7 @@ class Table:
         relation = self._translate(lambda: self._ready().cursor().sql(f"SELECT {expression} FROM records LIMIT 0"))
         return str(relation.types[0].id)
 
-    def remembered(self, name: Any, make: Callable[[], T]) -> T:
+    def remember(self, name: Any, make: Callable[[], T]) -> T:
         """What `make` gives, kept until columns or tags change."""
         self._renew()
         if name in self._cached:
@@ -358,7 +358,7 @@ class Table:
 
     def _ready(self) -> duckdb.DuckDBPyConnection:
         self.make([NAMES])
-        self.passes.gone(self._asked.stop)
+        self.passes.are_gone(self._asked.stop)
         self.passes.prove(self._asked.stop)
         with self._lock:
             self._renew()
@@ -426,15 +426,15 @@ class Table:
         for name in sorted(sql.relations(asked.tree)):
             self.give(name)
         base = self._ready().cursor()
-        types = self.remembered("types", self._types)
+        types = self.remember("types", self._types)
         missing = partial(self._missing, asked=asked)
         return self._translate(
-            lambda: finished(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
+            lambda: finish(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
         )
 
     def _holds(self, test: str) -> bool:
         """Whether a record fits an expression of SQL over columns that are made."""
-        return self.remembered(("holds", test), lambda: bool(self.fetched(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
+        return self.remember(("holds", test), lambda: bool(self.fetch(f"SELECT 1 FROM _records WHERE {test} LIMIT 1")))
 
     def _fill(self, base: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == "_words":
@@ -452,7 +452,7 @@ class Table:
             try:
                 return self._answer(partial(take, cursor), cursor)
             except TarvizError:  # files that got more columns meanwhile, here or in another process, are gone
-                if version == self.passes.version and not self.passes.gone(self._asked.stop):
+                if version == self.passes.version and not self.passes.are_gone(self._asked.stop):
                     raise
 
     def _answer(self, work: Callable[[], T], cursor: duckdb.DuckDBPyConnection) -> T:
@@ -474,11 +474,11 @@ class Table:
         return list(dict.fromkeys(close))[:3]
 
     def _in_order(self, table: pa.Table) -> ChosenRows:
-        rows = self.placed(table)
+        rows = self.place(table)
         order = np.lexsort((rows.n, rows.shard))
         return ChosenRows(self.urls, rows.shard[order], rows.n[order])
 
-    def placed(self, table: pa.Table) -> ChosenRows:
+    def place(self, table: pa.Table) -> ChosenRows:
         """Where the records of an answer with the columns `shard` and `n` lie."""
         names = pa.array([redact(url) for url in self.urls], pa.string())
         place = pc.index_in(table.column("shard").cast(pa.string()), value_set=names)

@@ -72,9 +72,9 @@ class Tags:
                     found.append({"shard": names[tag.shard], "key": tag.key, "tag": tag.word, "note": note})
         return found
 
-    def gone(self) -> list[tuple[str, str]]:
+    def missing(self) -> list[tuple[str, str]]:
         """Shard and key of each record that has tags and is not there any more: they are kept, in case it comes back."""
-        return self._table.fetched("SELECT DISTINCT shard, key FROM tags ANTI JOIN records USING (shard, key) ORDER BY ALL")
+        return self._table.fetch("SELECT DISTINCT shard, key FROM tags ANTI JOIN records USING (shard, key) ORDER BY ALL")
 
     def save(self, path: str | os.PathLike[str]) -> int:
         """Write the tags as JSON lines, to hand them on. How many. `E_WRITE` where that cannot be: what was there is left as it was."""
@@ -106,7 +106,7 @@ class Tags:
                 left += 1
             else:
                 wanted.setdefault(tag, []).append((shard, key, note))
-        for shard, key in self._table.fetched("SELECT shard, key FROM records") if loose else ():
+        for shard, key in self._table.fetch("SELECT shard, key FROM records") if loose else ():
             for tag, note in loose.get(key, ()):
                 wanted.setdefault(tag, []).append((shard, key, note))
         if left:
@@ -131,7 +131,7 @@ class Tags:
     def _choose(self, keys: Iterable[tuple[str, str]] | str) -> list[tuple[str, str]]:
         if not isinstance(keys, str):
             return list(keys)
-        return self._table.fetched(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
+        return self._table.fetch(f"SELECT shard, key FROM records WHERE {self._table.condition(keys)}")
 
     def _files(self) -> dict[Path, list[URL]]:
         """Where the tags of the shards are, in their order: all in one file beside them, or each shard's in its own."""

@@ -59,7 +59,7 @@ def reasons(table: Table, conditions: Sequence[str]) -> list[Reason]:
     tests = [f"coalesce(({table.condition(text)}), false)" for text in texts]
     alone = [f"count(*) FILTER ({test})" for test in tests]
     rest = [" AND ".join([test for at, test in enumerate(tests) if at != out]) or "true" for out in range(len(tests))]
-    counts = table.fetched(f"SELECT {', '.join(alone)}, {', '.join(f'count(*) FILTER ({test})' for test in rest)} FROM records")[0]
+    counts = table.fetch(f"SELECT {', '.join(alone)}, {', '.join(f'count(*) FILTER ({test})' for test in rest)} FROM records")[0]
     found = [Reason(text, counts[at], counts[len(texts) + at], "" if counts[at] else holds(table, text)) for at, text in enumerate(texts)]
     return sorted(found, key=lambda reason: reason.fits)
 

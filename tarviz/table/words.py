@@ -48,7 +48,7 @@ def search(table: Table, text: str, count: int | None = 24) -> ChosenRows:
     found = table.fetched_arrow(
         f"SELECT shard, n, {score} AS score FROM _words WHERE {tests} ORDER BY score DESC, length(text), shard, n{span}"
     )
-    return table.placed(found)
+    return table.place(found)
 
 
 def _whole(word: str) -> str:

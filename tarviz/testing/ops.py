@@ -80,7 +80,7 @@ class OpTests:
         """What another library makes of fields of a record; None where none says."""
         return None
 
-    def drawn(self) -> Any:
+    def draws(self) -> Any:
         """Random numbers for `records`, one row each."""
         return draws(Chain.of(self.op), [record["__key__"].encode() for record in self.records()], seed=3)
 
@@ -101,7 +101,7 @@ class OpTests:
         assert not str(type(self.op).__doc__).startswith(f"{type(self.op).__name__}(")
 
     def test_the_input_is_left_unchanged(self) -> None:
-        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+        for record, drawn in zip(self.records(), self.draws(), strict=True):
             copy = deepcopy(record)
             names = list(record)
 
@@ -116,7 +116,7 @@ class OpTests:
 
     def test_the_same_value_and_numbers_give_the_same(self) -> None:
         assert self.records()
-        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+        for record, drawn in zip(self.records(), self.draws(), strict=True):
             result = self.op.run(record, drawn)
 
             assert record.keys() & PLACES <= result.keys()
@@ -127,12 +127,12 @@ class OpTests:
         if not asked:
             pytest.skip("no other library says what the op makes")
         for record, expected in asked:
-            result = self.op.run(record, self.drawn()[0])
+            result = self.op.run(record, self.draws()[0])
             for name, value in expected.items():
                 _assert_near(value, result[name], self.oracle_atol, name)
 
     def test_it_needs_what_it_says(self) -> None:
-        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+        for record, drawn in zip(self.records(), self.draws(), strict=True):
             for name, value in self.op.run(record, drawn).items():
                 needed = self.op.needs(frozenset({name}) - {*PLACES})
                 read = {each: value for each, value in record.items() if needed is None or each in needed or each in PLACES}
@@ -142,7 +142,7 @@ class OpTests:
         if not self.op.typed:
             pytest.skip("the op is tried on a record")
         schema = self.op.run_schema(self.schema())
-        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+        for record, drawn in zip(self.records(), self.draws(), strict=True):
             result = self.op.run(record, drawn)
 
             assert set(schema) == {name for name in result if name not in PLACES}
@@ -150,7 +150,7 @@ class OpTests:
                 _assert_fits(feature, result[name], name)
 
     def test_results_are_writable(self) -> None:
-        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+        for record, drawn in zip(self.records(), self.draws(), strict=True):
             for value in self.op.run(record, drawn).values():
                 assert not isinstance(value, np.ndarray) or value.flags.writeable
 
@@ -164,7 +164,7 @@ class OpTests:
         graph = tf.function(self.op.run_tf, input_signature=[fields, tf.TensorSpec([self.op.draws], tf.float64)])  # type: ignore[attr-defined]
         outputs = graph.get_concrete_function().structured_outputs
 
-        for record, drawn in zip(self.records(), self.drawn(), strict=True):
+        for record, drawn in zip(self.records(), self.draws(), strict=True):
             expected = {name: value for name, value in self.op.run(record, drawn).items() if name not in PLACES}
             actual = graph({name: tf.constant(record[name]) for name in fields}, drawn)
 

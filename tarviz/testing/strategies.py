@@ -41,6 +41,6 @@ def shard(content: Iterable[tuple[str, Mapping[str, bytes]]], *, format: int = t
     return file.getvalue()
 
 
-def numbered(count: int, *, payload: bytes = b"x" * 600, prefix: str = "train/n") -> Records:
+def numbered_records(count: int, *, payload: bytes = b"x" * 600, prefix: str = "train/n") -> Records:
     """`count` records `train/n00000000` … with a `png` and a `cls` field."""
     return [(f"{prefix}{number:08d}", {"png": payload, "cls": b"%d" % (number % 10)}) for number in range(count)]

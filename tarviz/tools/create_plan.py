@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tarviz import stores
-from tarviz.model.errors import UsageError, needed, safe
+from tarviz.model.errors import UsageError, require, safe
 from tarviz.model.types import URL, to_bytes, to_text
 from tarviz.model.urls import without_query
 from tarviz.model.wording import plural
@@ -127,7 +127,7 @@ def _rows(url: str, delimiter: str) -> Iterator[tuple[int, list[Any]]]:
 
 def _parquet(data: bytearray) -> Iterator[tuple[int, list[Any]]]:
     """The rows of a Parquet file; numbers as text, lists and objects as JSON, of pictures the bytes."""
-    pyarrow, parquet = (needed(module, "A plan in Parquet", "table", package="pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
+    pyarrow, parquet = (require(module, "A plan in Parquet", "table", package="pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
     try:
         file = parquet.ParquetFile(pyarrow.BufferReader(data))
     except pyarrow.ArrowInvalid as error:

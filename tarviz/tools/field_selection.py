@@ -108,7 +108,7 @@ def columns(pairs: Sequence[str]) -> dict[str, str]:
     return fields
 
 
-def merged(place: str, key: bytes) -> Fault:
+def merge_warning(place: str, key: bytes) -> Fault:
     """The warning of neighbours of one key in an output."""
     text = (
         "two records of this key stand side by side now and will be read as one, or refused where both have the same field;"
@@ -220,7 +220,7 @@ class Form:
         """Take note of the key written next: neighbours of one key are read as one record, which is warned of."""
         key = batch.block.keys[record] if key is None else key
         if key == self._last:
-            self.report.add(merged(batch.block.shard, key))
+            self.report.add(merge_warning(batch.block.shard, key))
         self._last = key
 
     @cached_property

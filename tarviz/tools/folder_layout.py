@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from tarviz.formats.records import split_name
 from tarviz.model.class_names import class_names, from_zero
-from tarviz.model.errors import Fault, NotFoundError, UsageError, needed
+from tarviz.model.errors import Fault, NotFoundError, UsageError, require
 from tarviz.ops.values.payloads import PICTURES
 from tarviz.read.stream import ReadReport
 from tarviz.tools.field_names import Named, name_fields
@@ -133,7 +133,7 @@ def _class_names(root: str, paths: list[str]) -> tuple[list[str], str]:
     `classes.txt` or file `.names`; LabelImg puts one among the labels."""
     for path in paths:
         if "/" not in path and path.endswith((".yaml", ".yml")):
-            yaml = needed("yaml", f"{path}, which names the classes,", "media", package="pyyaml")
+            yaml = require("yaml", f"{path}, which names the classes,", "media", package="pyyaml")
             try:
                 with open(os.path.join(root, path), encoding="utf-8") as file:
                     found = yaml.safe_load(file)

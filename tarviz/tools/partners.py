@@ -23,7 +23,7 @@ from tarviz.model.urls import without_query
 from tarviz.read.index import Index
 from tarviz.read.picked import pick
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.table.database import ALONE, memory_limit, needed
+from tarviz.table.database import ALONE, memory_limit, require
 from tarviz.table.facets import literal
 from tarviz.table.refusals import in_our_words
 from tarviz.table.sql import quoted_name
@@ -154,7 +154,7 @@ class PartnerRows:
     """
 
     def __init__(self, url: str, on: str | None, names: Mapping[str, str] | None, folder: str, options: ReadOptions) -> None:
-        needed()
+        require()
         import duckdb
 
         self._names, self._ending, self._options = names, _ending(url), options

@@ -163,7 +163,7 @@ def hashes(keys: Sequence[bytes]) -> NDArray[np.uint64]:
     return header_scan.hashes(np.array(keys, f"S{width}").view(np.uint8).reshape(len(keys), width))
 
 
-def mixed(hashed: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
+def mix(hashed: NDArray[np.uint64], seed: int) -> NDArray[np.uint64]:
     """Random numbers out of hashes of keys and a seed, the same on every machine.
 
     Source: the finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).

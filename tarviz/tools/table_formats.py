@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tarviz.model.errors import DataError, needed
+from tarviz.model.errors import DataError, require
 from tarviz.model.types import PLACES, to_bytes, to_text
 
 MISSING = "\\N"
@@ -179,7 +179,7 @@ class Parquet(TableWriter):
     """A Parquet file: classes as int64, text and JSON as strings, everything else as binary. Needs pyarrow."""
 
     def __init__(self, titles: Sequence[str], exts: Sequence[Sequence[str]]) -> None:
-        pyarrow, parquet = (needed(module, "A Parquet file", "table", package="pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
+        pyarrow, parquet = (require(module, "A Parquet file", "table", package="pyarrow") for module in ("pyarrow", "pyarrow.parquet"))
         self._arrow = pyarrow
         self._kinds = [_kind(each) for each in exts]
         types = {"int": pyarrow.int64(), "text": pyarrow.string(), "binary": pyarrow.binary()}

@@ -6,7 +6,7 @@ import numpy as np
 
 from tarviz.formats import sniff
 from tarviz.looks import points
-from tarviz.viewers.npy import draw, drawn
+from tarviz.viewers.npy import draw, draw_tile
 from tarviz.viewers.panel import Control, Hex, Meta, Note, Panel, Plot
 
 EXTENSIONS = ("bin", "dat", "raw")
@@ -67,6 +67,6 @@ def view(blob: memoryview, meta: Meta) -> Panel:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     if (scan := points.of_scan(blob)) is not None:
-        return drawn(scan, "points", size)
+        return draw_tile(scan, "points", size)
     what = guess(bytes(blob[:512]))
     return f"{len(blob):,} bytes{', ' + what if what else ''}\n{bytes(blob[:24]).hex(' ')}"

@@ -12,7 +12,7 @@ from tarviz.looks import points
 from tarviz.model.errors import DataError
 from tarviz.ops.values.structured import decode_structured
 from tarviz.viewers import text
-from tarviz.viewers.npy import draw, drawn
+from tarviz.viewers.npy import draw, draw_tile
 from tarviz.viewers.panel import Meta, Panel
 
 EXTENSIONS = ("ply", "pcd", "xyz", "pcd.bin", "velodyne.bin", "lidar.bin", "points.bin")
@@ -47,7 +47,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     try:
-        return drawn(load(blob, meta.ext), "points", size)
+        return draw_tile(load(blob, meta.ext), "points", size)
     except DataError:
         if meta.ext.rpartition(".")[2] == "xyz":
             return text.tile(blob, meta, size)

@@ -195,7 +195,7 @@ def _colours(array: NDArray[Any]) -> NDArray[np.uint8]:
     bands = array.shape[2]
     if bands == 2 and array.dtype.kind == "f":
         return tones.flow_colours(array)[0]
-    return tones.coloured(array)[0] if bands in (3, 4) else tones.shade(array[:, :, 0])[0]
+    return tones.colour(array)[0] if bands in (3, 4) else tones.shade(array[:, :, 0])[0]
 
 
 def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey", windows: Sequence[str] = ()) -> None:
@@ -221,7 +221,7 @@ def planes(array: NDArray[Any], meta: Meta, panel: Panel, *, usual: str = "grey"
         shown, longest = tones.flow_colours(array)
         label = f"direction as colour, {longest:.4g} px or more in full strength"
     else:
-        shown, tone = tones.coloured(array[:, :, :3] if bands > 4 else array, meta.options.get("window", ""))
+        shown, tone = tones.colour(array[:, :, :3] if bands > 4 else array, meta.options.get("window", ""))
         label = str(tone) if array.dtype != np.uint8 else "as it is"
         if array.dtype != np.uint8:
             panel.controls.append(Control("window", "window", tone.window, choices=tones.WINDOWS))

@@ -136,7 +136,7 @@ def _rows(array: NDArray[Any], way: str) -> list[Block]:
     if array.ndim == 1:
         return [_line(array)]
     if way == "cloud":
-        places, colours = points.thinned(array)
+        places, colours = points.thin(array)
         return [Points(places.astype("<f4").tobytes(), colours.tobytes(), len(array)), _columns(array)]
     return [_lines(array), _columns(array)]
 
@@ -203,10 +203,10 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     name, array = next(iter(load(blob, meta).items()), ("", None))
     if array is None or array.size < 4 or array.dtype.kind not in "biufc":
         return "empty" if array is None else f"{_title(array)}\n{array.reshape(-1)[:8].tolist()}"
-    return drawn(array, f"{name}.{meta.ext}", size)
+    return draw_tile(array, f"{name}.{meta.ext}", size)
 
 
-def drawn(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", window: str = "", slices: bool = False) -> bytes:
+def draw_tile(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", window: str = "", slices: bool = False) -> bytes:
     """The picture of an array for a tile: what `draw` shows of it first."""
     array, colour = (array, False) if slices else in_colour(array)
     while array.ndim > (3 if colour else 2):
@@ -216,10 +216,10 @@ def drawn(array: NDArray[Any], name: str, size: int, *, usual: str = "viridis", 
     if way == "lines":
         return sparkline(array.astype(np.float64), size)
     if way == "cloud":
-        return encode(points.drawn(array, size), "PNG")
+        return encode(points.draw(array, size), "PNG")
     step = max(1, math.ceil(max(array.shape[:2]) / size))
     if colour:
-        shown = tones.coloured(np.ascontiguousarray(array[::step, ::step]), window)[0]
+        shown = tones.colour(np.ascontiguousarray(array[::step, ::step]), window)[0]
     else:
         shown = tones.shade(np.ascontiguousarray(array), window, usual=usual)[0][::step, ::step]
     return encode(np.ascontiguousarray(shown), "PNG")

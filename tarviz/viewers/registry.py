@@ -21,11 +21,11 @@ _NO_DAMAGE = ("E_NOT_SHOWN", "E_MISSING_PACKAGE")  # whole, as far as can be tol
 
 
 def _modules() -> dict[str, ModuleType | Any]:
-    return _loaded(config.options().override)
+    return _load(config.options().override)
 
 
 @cache
-def _loaded(override: str) -> dict[str, ModuleType | Any]:
+def _load(override: str) -> dict[str, ModuleType | Any]:
     """The viewers by name, where the option `override` is this."""
     found: dict[str, ModuleType | Any] = {}
     for name in plugins.names("viewers"):

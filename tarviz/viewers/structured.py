@@ -10,7 +10,7 @@ import numpy as np
 from tarviz.looks.points import of_columns
 from tarviz.model.wording import plural
 from tarviz.ops.values.payloads import decode_payload
-from tarviz.viewers.npy import draw, drawn
+from tarviz.viewers.npy import draw, draw_tile
 from tarviz.viewers.panel import Meta, Panel, Table, Tree, node, node_text
 
 EXTENSIONS = ("parquet", "pq", "arrow", "feather", "ipc", "mp", "msgpack", "msg", "cbor")
@@ -35,7 +35,7 @@ def view(blob: memoryview, meta: Meta) -> Panel:
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     value = decode_payload(_true_ext(blob, meta.ext), blob)
     if is_table(value) and has_places(value):
-        return drawn(of_columns(value), "points", size)
+        return draw_tile(of_columns(value), "points", size)
     if not is_table(value):
         return node_text(node(value, max_nodes=60), 200)
     found, summary = table(value)

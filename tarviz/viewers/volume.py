@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tarviz.ops.values.payloads import decode_payload, gunzip
 from tarviz.ops.values.volumes import open_dicom, open_nifti
-from tarviz.viewers.npy import draw, drawn
+from tarviz.viewers.npy import draw, draw_tile
 from tarviz.viewers.panel import Meta, Panel
 
 EXTENSIONS = ("dcm", "dicom", "nii", "nii.gz")
@@ -86,4 +86,4 @@ def view(blob: memoryview, meta: Meta) -> Panel:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     found = load(blob, meta.ext)
-    return drawn(found.array, meta.ext, size, usual="grey", window="".join(found.windows[:1]), slices=found.slices)
+    return draw_tile(found.array, meta.ext, size, usual="grey", window="".join(found.windows[:1]), slices=found.slices)

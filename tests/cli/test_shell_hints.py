@@ -10,7 +10,7 @@ import click
 import pytest
 
 from tarviz.cli.shell_hints import in_shell_words
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.commands.conftest import ROOT
 
 OPTIONS = [
@@ -56,7 +56,7 @@ def test_an_error_at_the_shell_names_flags(tmp_path: Path):
 
 @pytest.mark.matrix
 def test_warnings_go_to_standard_error_and_the_result_does_not(tmp_path: Path):
-    (tmp_path / "a.tar").write_bytes(shard(numbered(2)) + b"x" * 1024)
+    (tmp_path / "a.tar").write_bytes(shard(numbered_records(2)) + b"x" * 1024)
 
     for words in (
         ("cat", "a.tar", "-o", "b.tar"),

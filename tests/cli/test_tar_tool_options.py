@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 
 from tarviz.cli import tar_tool_options, verb_base
 from tarviz.cli.shard_map import engine_options
-from tarviz.cli.tar_tool_options import MAX_FAULTS, Made, Tar, inputs_argument, listing, opened, shuffled, tool_options
+from tarviz.cli.tar_tool_options import MAX_FAULTS, Made, Tar, command_shards, inputs_argument, listing, shuffled, tool_options
 from tarviz.commands.cat import cat
 from tarviz.model.errors import Fault, UsageError
 from tarviz.model.types import URL
 from tarviz.read.spans import Batch, intake
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.commands.conftest import plain
 from tests.conftest import DATA
 
@@ -32,24 +32,27 @@ class TestInputs:
     def test_none_is_standard_input_unless_a_list_says_so(self, tmp_path: Path):
         (tmp_path / "list").write_text("# nothing yet\n\n")
 
-        assert ["-"] == opened(())
+        assert ["-"] == command_shards(())
         with pytest.raises(UsageError, match="the list of URLs is empty"):
-            opened((), str(tmp_path / "list"))
+            command_shards((), str(tmp_path / "list"))
 
     def test_those_named_come_before_those_of_the_list(self, make: Make, tmp_path: Path):
         paths = [str(make(b"", f"{name}.tar")) for name in "abc"]
         (tmp_path / "list").write_text(f"\ufeff  {paths[1]}  \r\n#{paths[0]}\n{paths[2]}", "utf-8")
 
-        assert [paths[0], paths[1], paths[2]] == opened(paths[0], str(tmp_path / "list"))
+        assert [paths[0], paths[1], paths[2]] == command_shards(paths[0], str(tmp_path / "list"))
 
     @pytest.mark.parametrize("urls", [["-", "-"], ["-", "a.tar", "-"]])
     def test_standard_input_is_read_once(self, urls: list[str]):
         with pytest.raises(UsageError, match="once only"):
-            opened(urls)
+            command_shards(urls)
 
     def test_one_url_or_many_are_texts(self):
         assert (
-            ["a.tar"] == tar_tool_options.given("a.tar") == tar_tool_options.given(Path("a.tar")) == tar_tool_options.given([Path("a.tar")])
+            ["a.tar"]
+            == tar_tool_options.list_urls("a.tar")
+            == tar_tool_options.list_urls(Path("a.tar"))
+            == tar_tool_options.list_urls([Path("a.tar")])
         )
 
     def test_a_list_that_is_too_long_is_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -68,7 +71,7 @@ class TestShuffled:
         """The order that was drawn with a seed is the same in every version."""
         draw = random.Random(seed).randrange
         held, expected = [], []
-        for key in (each for each, _ in numbered(count)):
+        for key in (each for each, _ in numbered_records(count)):
             if len(held) < size:
                 held.append(key)
             else:
@@ -80,14 +83,14 @@ class TestShuffled:
             held[at], held[-1] = held[-1], held[at]
             expected.append(held.pop())
         path = tmp_path_factory.mktemp("shuffled") / "a.tar"
-        path.write_bytes(shard(numbered(count)))
+        path.write_bytes(shard(numbered_records(count)))
 
         with closing(intake([URL(str(path))], ReadOptions(), ReadReport())) as batches:
             assert expected == [batch.block.keys[record].decode() for batch, record in shuffled(batches, size, seed)]
 
     def test_records_that_wait_hold_no_more_than_a_few_beside_them(self, make: Make):
         """A block of a megabyte is not kept for one small record of it."""
-        path = make(numbered(400), "small.tar.gz")
+        path = make(numbered_records(400), "small.tar.gz")
         path.write_bytes(gzip.compress(path.read_bytes()))
 
         with closing(intake([URL(str(path))], ReadOptions(), ReadReport())) as batches:

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from tarviz import cli
-from tarviz.cli.verb_base import coloured
+from tarviz.cli.verb_base import colour
 
 
 class Terminal(io.StringIO):
@@ -19,14 +19,14 @@ def test_codes_are_coloured_on_a_terminal(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
 
-    assert "\x1b[31mE_NOT_TAR\x1b[0m and \x1b[33mW_PATHS\x1b[0m, MY_E_NAME" == coloured("E_NOT_TAR and W_PATHS, MY_E_NAME", Terminal())
+    assert "\x1b[31mE_NOT_TAR\x1b[0m and \x1b[33mW_PATHS\x1b[0m, MY_E_NAME" == colour("E_NOT_TAR and W_PATHS, MY_E_NAME", Terminal())
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_nothing_is_coloured_where_it_is_not_wanted(name: str, value: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv(name, value)
 
-    assert "E_NOT_TAR" == coloured("E_NOT_TAR", Terminal())
+    assert "E_NOT_TAR" == colour("E_NOT_TAR", Terminal())
 
 
 def test_an_error_is_coloured_and_json_is_not(monkeypatch: pytest.MonkeyPatch, tmp_path):

@@ -25,7 +25,7 @@ from tarviz.commands.split import split
 from tarviz.commands.sql import sql
 from tarviz.commands.tsv import tsv
 from tarviz.commands.verify import verify
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 
 URLS = ["a.tar", "b.tar"]
 WHOLE = [("", "records", None, 12)]
@@ -40,8 +40,8 @@ def bars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[B
     """Two shards of five and seven records; label, unit, total and what was counted of each bar that there was."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
-    Path("a.tar").write_bytes(shard(numbered(5)))
-    Path("b.tar").write_bytes(shard(numbered(7, prefix="b")))
+    Path("a.tar").write_bytes(shard(numbered_records(5)))
+    Path("b.tar").write_bytes(shard(numbered_records(7, prefix="b")))
     made: list[Progress] = []
     begin = Progress.__init__
 

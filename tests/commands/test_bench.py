@@ -13,7 +13,7 @@ import pytest
 import tarviz
 from tarviz import cli
 from tarviz.cli import verb_base
-from tarviz.commands.bench import NUMBERS, watched
+from tarviz.commands.bench import NUMBERS, watch
 from tarviz.model.errors import UsageError
 from tarviz.widgets.bench.controller import BenchRun
 from tests.widgets.conftest import png, tar
@@ -125,7 +125,7 @@ def test_progress_is_of_every_trial_each_time_it_runs(shards: str, monkeypatch: 
 
     monkeypatch.setattr(verb_base, "progress", progress)
     run = BenchRun(shards, batch=[2, 4, 8], count=4, seconds=5, warmup=0, repeat=2)
-    watched(run)
+    watch(run)
 
     assert [(6, "trials")] == [(bar.total, bar.unit) for bar in seen]
     assert 3 == len(run.result.rows)

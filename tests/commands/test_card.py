@@ -18,7 +18,7 @@ from tarviz import cli, samples
 from tarviz.commands.card import card, markdown
 from tarviz.commands.ls import Field, Listing, ShardListing
 from tarviz.model.errors import DataError, UsageError
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.commands.conftest import ROOT, plain
 
 Make = Callable[..., Path]
@@ -164,7 +164,7 @@ def test_without_an_output_the_card_is_printed_and_nothing_else_made(data: Path,
 
 
 def test_no_pictures_no_sheet(make: Make, tmp_path: Path):
-    make([(key, {"txt": b"a"}) for key, _ in numbered(3)])
+    make([(key, {"txt": b"a"}) for key, _ in numbered_records(3)])
 
     result = card(tmp_path / "a.tar", tmp_path / "card" / "README.md")
 
@@ -174,7 +174,7 @@ def test_no_pictures_no_sheet(make: Make, tmp_path: Path):
 
 
 def test_damage_is_an_error(make: Make, tmp_path: Path):
-    whole = shard(numbered(9))
+    whole = shard(numbered_records(9))
 
     with pytest.raises(DataError, match="damaged"):
         card(make(whole[: len(whole) // 2 + 100]), tmp_path / "README.md")

@@ -18,7 +18,7 @@ from tarviz.cli import tar_tool_options
 from tarviz.commands.cat import cat
 from tarviz.formats.records import split_name
 from tarviz.model.errors import ChangedError, DataError, NotFoundError, UsageError
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools import field_selection
 from tests.commands.conftest import listed, names, plain
@@ -37,7 +37,7 @@ def out(tmp_path: Path) -> Path:
 class TestPassThrough:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_bytes_stay_as_they_are(self, make: Make, out: Path, payload: bytes):
-        one, two = numbered(40, payload=payload), numbered(30, payload=payload, prefix="test/n")
+        one, two = numbered_records(40, payload=payload), numbered_records(30, payload=payload, prefix="test/n")
         a, b = make(one), make(two, "b.tar")
 
         result = cat([a, b], out)
@@ -119,7 +119,7 @@ class TestChoice:
         ],
     )
     def test_records_are_counted_over_shards(self, make: Make, out: Path, options: Any, expected: list[int], payload: bytes):
-        content = numbered(30, payload=payload)
+        content = numbered_records(30, payload=payload)
         paths = [make(content[low : low + 10], f"{low}.tar") for low in (0, 10, 20)]
 
         cat(paths, out, **options)
@@ -127,14 +127,14 @@ class TestChoice:
         assert [content[number] for number in expected] == plain(out)
 
     def test_no_more_is_read_than_wanted(self, make: Make, tmp_path: Path, out: Path):
-        a = make(numbered(3))
+        a = make(numbered_records(3))
         (tmp_path / "broken.tar").write_bytes(a.read_bytes()[:2000])
 
         assert 3 == cat([a, tmp_path / "broken.tar"], out, count=3).records
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_shuffle_is_a_permutation_and_its_seed_repeats_it(self, make: Make, out: Path, payload: bytes):
-        content = numbered(100, payload=payload)
+        content = numbered_records(100, payload=payload)
         paths = [make(content[low : low + 25], f"{low}.tar") for low in range(0, 100, 25)]
 
         cat(paths, out, shuffle=30, seed=1)
@@ -151,7 +151,7 @@ class TestChoice:
     def test_a_wrong_slice_is_refused(self, make, out):
         for wrong in ["3", "a:b", "1:2:0", "-3:2", "1:2:3:4"]:
             with pytest.raises(UsageError):
-                cat(make(numbered(1)), out, slice=wrong)
+                cat(make(numbered_records(1)), out, slice=wrong)
 
 
 class TestFields:
@@ -251,7 +251,7 @@ class TestKeys:
     def test_a_template_that_makes_no_key_is_refused(self, make, out):
         for template in ["{what}", "{key:03d}", "a.b", "{base}/", "{", "x{n}.y"]:
             with pytest.raises(UsageError):
-                cat(make(numbered(2)), out, key=template)
+                cat(make(numbered_records(2)), out, key=template)
             assert not out.exists()
 
     def test_one_key_side_by_side_is_warned_of(self, make: Make, out: Path):
@@ -274,7 +274,7 @@ class TestDamage:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     @pytest.mark.parametrize("cut", [100, 1024, 5000, -513, -1024, -1500])
     def test_nothing_has_the_name_when_the_input_is_cut(self, make: Make, out: Path, cut: int, payload: bytes):
-        data = shard(numbered(30, payload=payload)).rstrip(b"\0")
+        data = shard(numbered_records(30, payload=payload)).rstrip(b"\0")
         data += bytes(-len(data) % 512)
 
         with pytest.raises(DataError):
@@ -282,7 +282,7 @@ class TestDamage:
         assert [] == list(out.parent.iterdir())
 
     def test_damage_is_placed_as_reading_places_it(self, make: Make, out: Path):
-        data = bytearray(shard(numbered(30, payload=LARGE)))
+        data = bytearray(shard(numbered_records(30, payload=LARGE)))
         place = data.index(b"train/n00000017.cls")
         data[place] ^= 1
 
@@ -298,10 +298,10 @@ class TestDamage:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_skip_goes_on_and_counts(self, make: Make, out: Path, payload: bytes):
-        content = numbered(30, payload=payload)
+        content = numbered_records(30, payload=payload)
         data = bytearray(shard(content))
         data[data.index(b"train/n00000017.png")] ^= 1
-        a, b = make(bytes(data)), make(numbered(2, prefix="b"), "b.tar")
+        a, b = make(bytes(data)), make(numbered_records(2, prefix="b"), "b.tar")
 
         result = cat([a, b], out, on_error="skip")
 
@@ -311,7 +311,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_key_that_comes_back_is_refused(self, make: Make, out: Path, payload: bytes):
-        content = [*numbered(30, payload=payload), ("train/n00000003", {"txt": b""})]
+        content = [*numbered_records(30, payload=payload), ("train/n00000003", {"txt": b""})]
 
         with pytest.raises(DataError, match=r"E_SPLIT_RECORD.*sort"):
             cat(make(content), out)
@@ -320,7 +320,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_field_given_twice_is_refused_or_chosen(self, make: Make, out: Path, payload: bytes):
-        data = shard([("a", {"x": payload}), ("a", {"x": b"2", "y": b""}), *numbered(30, payload=payload)])
+        data = shard([("a", {"x": payload}), ("a", {"x": b"2", "y": b""}), *numbered_records(30, payload=payload)])
 
         with pytest.raises(DataError, match="E_DUP_FIELD"):
             cat(make(data), out)
@@ -331,7 +331,7 @@ class TestDamage:
         assert ("a", {"x": b"2", "y": b""}) == plain(out)[0]
 
     def test_lenient_takes_a_tar_without_end(self, make: Make, out: Path):
-        data = shard(numbered(30, payload=LARGE)).rstrip(b"\0")
+        data = shard(numbered_records(30, payload=LARGE)).rstrip(b"\0")
         data += bytes(-len(data) % 512)
 
         result = cat(make(data), out, strict=False)
@@ -340,7 +340,7 @@ class TestDamage:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_file_that_changes_meanwhile_is_noticed(self, make: Make, out: Path, payload: bytes, monkeypatch: pytest.MonkeyPatch):
-        a = make(numbered(4000 if len(payload) < 1000 else 100, payload=payload))
+        a = make(numbered_records(4000 if len(payload) < 1000 else 100, payload=payload))
         put = field_selection.Form.put
 
         def grow(*args: Any) -> None:
@@ -355,7 +355,7 @@ class TestDamage:
         assert not out.exists()
 
     def test_two_archives_in_one_file(self, make: Make, out: Path):
-        data = shard(numbered(2)) + shard(numbered(2, prefix="b"))
+        data = shard(numbered_records(2)) + shard(numbered_records(2, prefix="b"))
 
         with pytest.raises(DataError, match="E_TRAILING"):
             cat(make(data), out)
@@ -369,7 +369,7 @@ class TestPlaces:
     def test_the_name_says_how_it_is_packed(self, make: Make, tmp_path: Path, name: str):
         if name.endswith("zst"):
             pytest.importorskip("zstandard")
-        content = numbered(100)
+        content = numbered_records(100)
 
         result = cat(make(content), tmp_path / name)
 
@@ -377,26 +377,26 @@ class TestPlaces:
         assert (name == "o.tar") == ((tmp_path / name).stat().st_size == result.bytes)
 
     def test_packed_bytes_do_not_depend_on_the_day(self, make: Make, tmp_path: Path):
-        cat(make(numbered(10)), tmp_path / "1.gz")
-        cat(make(numbered(10)), tmp_path / "2.gz")
+        cat(make(numbered_records(10)), tmp_path / "1.gz")
+        cat(make(numbered_records(10)), tmp_path / "2.gz")
 
         assert (tmp_path / "1.gz").read_bytes() == (tmp_path / "2.gz").read_bytes()
 
     def test_stores_are_inputs_and_outputs(self, make: Make):
-        cat(make(numbered(10, payload=LARGE)), "memory://cat/a.tar")
+        cat(make(numbered_records(10, payload=LARGE)), "memory://cat/a.tar")
         cat(["memory://cat/a.tar"], "memory://cat/b.tar", skip=8)
 
-        assert numbered(10, payload=LARGE)[8:] == plain("memory://cat/b.tar")
+        assert numbered_records(10, payload=LARGE)[8:] == plain("memory://cat/b.tar")
 
     def test_a_file_is_not_replaced_by_what_is_made_of_it(self, make: Make):
-        a = make(numbered(10, payload=LARGE))
+        a = make(numbered_records(10, payload=LARGE))
 
         with pytest.raises(UsageError, match="one of the inputs"):
             cat(a, a, count=3)
         assert 10 == len(plain(a))
 
     def test_lists_name_shards(self, make: Make, tmp_path: Path, out: Path):
-        a, b = make(numbered(2)), make(numbered(2, prefix="b"), "b.tar")
+        a, b = make(numbered_records(2)), make(numbered_records(2, prefix="b"), "b.tar")
         (tmp_path / "list").write_text(f"# shards\n{a}\n\n{b}\n")
 
         assert 4 == cat((), out, files=str(tmp_path / "list")).records
@@ -405,20 +405,20 @@ class TestPlaces:
         from tarviz import stores
 
         with stores.of("memory://lists/1").create("memory://lists/1") as sink:  # type: ignore[arg-type]
-            sink.write(f"{make(numbered(2))}\n".encode())
+            sink.write(f"{make(numbered_records(2))}\n".encode())
 
         with pytest.raises(UsageError, match="a file of this one"):
             tar_tool_options.listing("memory://lists/1")
 
     def test_a_missing_shard_is_named(self, make: Make, tmp_path: Path, out: Path):
         with pytest.raises(NotFoundError, match=r"b\.tar"):
-            cat([make(numbered(1)), tmp_path / "b.tar"], out)
+            cat([make(numbered_records(1)), tmp_path / "b.tar"], out)
         assert not out.parent.exists()
 
 
 class TestShell:
     def test_pipes_compose(self, make: Make, bash: Any, tmp_path: Path):
-        make(numbered(50))
+        make(numbered_records(50))
 
         done = bash("tarviz cat a.tar | tarviz cat -f cls -c 10 - | tar tf -")
 
@@ -428,7 +428,7 @@ class TestShell:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     @pytest.mark.matrix
     def test_a_reader_that_leaves_is_no_error(self, make: Make, bash: Any, payload: bytes):
-        make(numbered(9000 if len(payload) < 1000 else 100, payload=payload))
+        make(numbered_records(9000 if len(payload) < 1000 else 100, payload=payload))
 
         done = bash("tarviz cat a.tar a.tar --lenient | head -c 1000 | wc -c; echo ${PIPESTATUS[0]}")
 
@@ -436,7 +436,7 @@ class TestShell:
         assert b"" == done.stderr
 
     def test_a_broken_input_leaves_no_end_mark_in_the_pipe(self, make: Make, bash: Any, tmp_path: Path):
-        data = shard(numbered(50))
+        data = shard(numbered_records(50))
         make(data[: len(data) // 2 + 100], "cut.tar")
 
         done = bash("tarviz cat cut.tar > out.tar")
@@ -447,7 +447,7 @@ class TestShell:
             plain(tmp_path / "out.tar")
 
     def test_json_goes_where_the_tar_does_not(self, make: Make, bash: Any):
-        make(numbered(5))
+        make(numbered_records(5))
 
         piped, named = bash("tarviz cat a.tar --json > out.tar"), bash("tarviz cat a.tar --json -o out.tar")
 
@@ -455,7 +455,7 @@ class TestShell:
         assert b"" == named.stderr
 
     def test_a_filter_is_silent_but_for_warnings(self, make: Make, bash: Any):
-        make([("a", {"x": b""}), *numbered(2)])
+        make([("a", {"x": b""}), *numbered_records(2)])
         make([("a", {"x": b""}), ("b/", {"x": b""})], "b.tar")
 
         done = bash("tarviz cat b.tar | wc -c")
@@ -464,7 +464,7 @@ class TestShell:
         assert 1 == done.returncode
 
     def test_a_terminal_gets_no_tar(self, make: Make, bash: Any):
-        make(numbered(1))
+        make(numbered_records(1))
 
         done = bash("script -qec 'tarviz cat a.tar' /dev/null")
 
@@ -472,7 +472,7 @@ class TestShell:
 
 
 def test_the_seed_orders_the_shards(make: Make, out: Path):
-    paths = [make(numbered(1, prefix=f"{number}/"), f"{number}.tar") for number in range(8)]
+    paths = [make(numbered_records(1, prefix=f"{number}/"), f"{number}.tar") for number in range(8)]
 
     def order(seed: int) -> tuple[str, ...]:
         cat(paths, out, shuffle=1, seed=seed)
@@ -485,7 +485,7 @@ def test_the_seed_orders_the_shards(make: Make, out: Path):
 @pytest.mark.parametrize("options", [{"count": 1}, {"skip": 1}, {"count": 0}])
 def test_a_slice_stands_alone(make: Make, out: Path, options: Any):
     with pytest.raises(UsageError, match="leave out count and skip"):
-        cat(make(numbered(3)), out, slice="0:2", **options)
+        cat(make(numbered_records(3)), out, slice="0:2", **options)
 
 
 def test_a_slice_is_that_of_a_list(make, out):
@@ -497,15 +497,15 @@ def test_a_slice_is_that_of_a_list(make, out):
         (slice(0, 0), []),
         ("1:2:1", [1]),
     ]:
-        cat(make(numbered(4)), out, slice=part)
+        cat(make(numbered_records(4)), out, slice=part)
 
-        assert [numbered(4)[at] for at in expected] == plain(out)
+        assert [numbered_records(4)[at] for at in expected] == plain(out)
 
 
 def test_a_slice_goes_forward(make, out):
     for part in [slice(-1, None), slice(0, -1), slice(0, 3, 0), slice(3, 0, -1)]:
         with pytest.raises(UsageError, match="goes forward"):
-            cat(make(numbered(4)), out, slice=part)
+            cat(make(numbered_records(4)), out, slice=part)
 
 
 def test_a_key_is_substituted_before_it_is_put_into_a_template(make: Make, out: Path):
@@ -522,8 +522,8 @@ def test_what_is_dropped_is_a_text_or_a_list(make: Make, out: Path, drop: Any):
 
 
 def test_steps_go_on_over_the_borders_of_shards(make: Make, out: Path):
-    paths = [make(numbered(count, prefix=name), f"{name}.tar") for name, count in (("a", 4), ("b", 1), ("c", 5))]
-    whole = [key for name, count in (("a", 4), ("b", 1), ("c", 5)) for key, _ in numbered(count, prefix=name)]
+    paths = [make(numbered_records(count, prefix=name), f"{name}.tar") for name, count in (("a", 4), ("b", 1), ("c", 5))]
+    whole = [key for name, count in (("a", 4), ("b", 1), ("c", 5)) for key, _ in numbered_records(count, prefix=name)]
     for first, step in ((0, 3), (1, 3), (2, 4), (5, 2)):
         cat(paths, out, slice=slice(first, None, step))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tarviz import cli
-from tarviz.commands.config import Configuration, shown
+from tarviz.commands.config import Configuration, show_value
 from tarviz.model.config import Hidden
 
 
@@ -33,7 +33,7 @@ def test_shows_the_files_that_were_looked_at(tmp_path: Path, monkeypatch: pytest
 
 
 def test_what_is_hidden_is_not_shown(monkeypatch: pytest.MonkeyPatch):
-    assert ["***", "", 3] == [shown(value) for value in (Hidden("secret"), Hidden(""), 3)]
+    assert ["***", "", 3] == [show_value(value) for value in (Hidden("secret"), Hidden(""), 3)]
 
 
 def test_data_is_plain(tmp_path: Path):

@@ -15,7 +15,7 @@ from tarviz.commands.create import create
 from tarviz.commands.objects import objects
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.testing.faults import FaultServer
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tests.commands.conftest import LARGE, plain
 
 Make = Callable[..., Path]
@@ -37,7 +37,7 @@ class TestShell:
 
     @pytest.mark.matrix
     def test_round_trip_of_digits(self, make: Make, bash: Any):
-        make(numbered(20))
+        make(numbered_records(20))
 
         done = bash("tarviz tsv -f 'cls png' a.tar | tarviz create - | tarviz cat -f 'cls' | cmp - <(tarviz cat -f cls a.tar)")
 

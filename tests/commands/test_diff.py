@@ -15,14 +15,14 @@ from tarviz import cli
 from tarviz.commands.diff import Difference, diff
 from tarviz.model.errors import DataError, Fault, NotFoundError
 from tarviz.read.stream import ReadReport
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 
 Make = Callable[..., Path]
 FIELDS = st.dictionaries(st.sampled_from(["txt", "cls", "jpg"]), st.binary(max_size=3), min_size=1)
 
 
 def test_records_are_found_in_whatever_shard_and_order(make: Make):
-    content = numbered(20)
+    content = numbered_records(20)
     whole = make(content, "a.tar")
     parts = [make(content[10:][::-1], "b-0.tar"), make(content[:10], "b-1.tar")]
 
@@ -84,7 +84,7 @@ def test_only_what_a_condition_chooses_is_compared(make: Make):
 
 
 def test_damage_is_an_error_or_counted(make: Make):
-    whole = shard(numbered(9))
+    whole = shard(numbered_records(9))
     damaged = make(whole[: len(whole) // 2 + 100], "b.tar")
     with pytest.raises(DataError):
         diff(make(whole, "a.tar"), damaged)
@@ -106,7 +106,7 @@ def test_the_shell_prints_json_and_leaves_with_1(make: Make, capsys: pytest.Capt
 
 def test_a_name_that_is_not_there_is_an_error(make: Make, tmp_path: Path):
     with pytest.raises(NotFoundError):
-        diff(make(numbered(1), "a.tar"), tmp_path / "none.tar")
+        diff(make(numbered_records(1), "a.tar"), tmp_path / "none.tar")
 
 
 def test_the_whole_of_what_is_said(make: Make):

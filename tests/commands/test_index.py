@@ -17,7 +17,7 @@ from tarviz.formats.index import parse_dali
 from tarviz.model import config
 from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, UsageError
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tests.conftest import DATA
 
 Make = Callable[..., Path]
@@ -50,8 +50,8 @@ class TestIndex:
     def test_the_whole_listing(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
-        make(numbered(3))
-        make([*numbered(1200)[:-1], ("odd/", {"txt": b""})], "b.tar")
+        make(numbered_records(3))
+        make([*numbered_records(1200)[:-1], ("odd/", {"txt": b""})], "b.tar")
         made = index(["a.tar", "b.tar"], dali=tmp_path)
 
         assert [
@@ -79,14 +79,14 @@ class TestIndex:
         assert f"<pre>{html.escape(str(made))}</pre>" == made._repr_mimebundle_()["text/html"]
 
     def test_what_is_not_kept_is_not_said_to_be(self, make: Make):
-        said = str(index(make(numbered(1)), cache=False))
+        said = str(index(make(numbered_records(1)), cache=False))
 
         assert "kept in" not in said
 
     def test_a_cache_that_cannot_be_written_is_not_said_to_keep_it(self, make: Make, tmp_path: Path):
         (tmp_path / "file").touch()
         with config.options(cache_dir=tmp_path / "file"):
-            said = str(index(make(numbered(1))))
+            said = str(index(make(numbered_records(1))))
 
         assert f"not all is kept in {tmp_path}/file: it cannot be written" in said
 
@@ -94,7 +94,7 @@ class TestIndex:
 class TestJobs:
     def test_shards_are_indexed_by_others_and_kept_here(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
-        paths = [str(make(numbered(count), f"{count}.tar")) for count in (3, 4)]
+        paths = [str(make(numbered_records(count), f"{count}.tar")) for count in (3, 4)]
         made = index(paths, jobs=1, where="cls = 2", keys="")
         monkeypatch.setattr("tarviz.read.shard_index._build", None)
 
@@ -103,12 +103,12 @@ class TestJobs:
 
     def test_without_the_cache_there_is_nowhere_to_keep_it(self, make: Make):
         with pytest.raises(UsageError, match="without the cache"):
-            index(make(numbered(1)), cache=False, jobs=2)
+            index(make(numbered_records(1)), cache=False, jobs=2)
 
 
 class TestWids:
     def test_the_list_is_seen_from_where_it_is(self, make: Make, tmp_path: Path):
-        path = make(numbered(3))
+        path = make(numbered_records(3))
         made = index(path, wids=tmp_path / "lists" / "my.list.json")
 
         assert {
@@ -122,7 +122,7 @@ class TestWids:
     def test_it_counts_all_records(self, make: Make, tmp_path: Path):
         pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
         with pytest.raises(UsageError, match="counts all records"):
-            index(make(numbered(3)), wids=tmp_path / "l.json", where="cls = 1")
+            index(make(numbered_records(3)), wids=tmp_path / "l.json", where="cls = 1")
 
 
 class TestDali:

@@ -18,7 +18,7 @@ from tarviz import cli
 from tarviz.commands.join import join
 from tarviz.formats.tar_header import tar_member
 from tarviz.model.errors import DataError, UsageError
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests import memory
 from tests.commands.conftest import listed, names, plain
 
@@ -49,17 +49,17 @@ class TestShards:
         assert (both, len(old) - both, len(new) - both) == (result.found, result.alone, result.unused)
 
     def test_partners_are_found_in_whatever_shard_and_order(self, make: Make, out: Path):
-        keys = [key for key, _ in numbered(40)]
+        keys = [key for key, _ in numbered_records(40)]
         others = [make(texts(keys[20:][::-1]), "b-0.tar"), make(texts(keys[:20]), "b-1.tar")]
 
-        result = join(make(numbered(40)), others, out)
+        result = join(make(numbered_records(40)), others, out)
 
-        assert [(key, {**fields, "txt": key.encode()}) for key, fields in numbered(40)] == plain(out)
+        assert [(key, {**fields, "txt": key.encode()}) for key, fields in numbered_records(40)] == plain(out)
         assert (40, 0, 0, 0) == (result.found, result.alone, result.unused, result.exit_code)
         assert 120 == len(listed(out))
 
     def test_what_a_had_stays_as_it_is(self, tmp_path: Path, out: Path):
-        (tmp_path / "a.tar").write_bytes(shard(numbered(3), mtime=77))
+        (tmp_path / "a.tar").write_bytes(shard(numbered_records(3), mtime=77))
         (tmp_path / "b.tar").write_bytes(shard(texts(["train/n00000001"])))
 
         join(tmp_path / "a.tar", tmp_path / "b.tar", out)
@@ -68,14 +68,14 @@ class TestShards:
             assert [77, 77, 77, 77, 0, 77, 77] == [member.mtime for member in tar]
 
     def test_large_payloads_are_copied_from_where_they_lie(self, make: Make, out: Path):
-        content = numbered(5, payload=b"\xff" * 300_000)
+        content = numbered_records(5, payload=b"\xff" * 300_000)
 
         join(make(content), make(texts([key for key, _ in content]), "b.tar"), out)
 
         assert [(key, {**fields, "txt": key.encode()}) for key, fields in content] == plain(out)
 
     def test_a_counter_makes_a_tar_of_each_shard(self, make: Make, tmp_path: Path):
-        content = numbered(6)
+        content = numbered_records(6)
         a = [make(content[:4], "a-0.tar"), make(content[4:], "a-1.tar")]
 
         result = join(a, make(texts([key for key, _ in content]), "b.tar"), tmp_path / "out" / "c-{}.tar")
@@ -133,8 +133,8 @@ class TestShards:
         assert [("k", {"jpg": b"a", "small.jpg": b"b"})] == plain(out)
 
     def test_damage_of_the_others_is_an_error_or_counted(self, make: Make, out: Path):
-        whole = shard(texts([key for key, _ in numbered(9)]))
-        a, b = make(numbered(9)), make(whole[: len(whole) // 2], "b.tar")
+        whole = shard(texts([key for key, _ in numbered_records(9)]))
+        a, b = make(numbered_records(9)), make(whole[: len(whole) // 2], "b.tar")
 
         with pytest.raises(DataError):
             join(a, b, out)
@@ -189,7 +189,7 @@ class TestShell:
     @pytest.mark.usefixtures("duckdb")
     @pytest.mark.matrix
     def test_a_table_in_a_pipe_of_tools(self, make: Make, tmp_path: Path, bash: Any):
-        make(numbered(3))
+        make(numbered_records(3))
         (tmp_path / "labels.csv").write_text("filename,label\nn00000001.jpg,dog\n")
 
         done = bash(
@@ -199,7 +199,7 @@ class TestShell:
         assert (0, b"__key__\ttxt\ntrain/n00000001\tdog\n", b"") == (done.returncode, done.stdout, done.stderr)
 
     def test_counts_are_said_and_are_json(self, make: Make, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-        a, b = make(numbered(3)), make(texts(["train/n00000000", "x"]), "b.tar")
+        a, b = make(numbered_records(3)), make(texts(["train/n00000000", "x"]), "b.tar")
 
         assert 0 == cli.main(["join", str(a), str(b), "-o", str(tmp_path / "c.tar")])
         assert "1 records found a partner, 2 without one are kept; 1 of the others belong to none" in capsys.readouterr().out
@@ -209,5 +209,5 @@ class TestShell:
 
     def test_as_needs_two_names(self, make: Make, tmp_path: Path):
         assert 2 == cli.main(
-            ["join", str(make(numbered(1))), str(make(numbered(1), "b.tar")), "--as", "cls", "-o", str(tmp_path / "c.tar")]
+            ["join", str(make(numbered_records(1))), str(make(numbered_records(1), "b.tar")), "--as", "cls", "-o", str(tmp_path / "c.tar")]
         )

@@ -11,13 +11,13 @@ import pytest
 from tarviz.commands.cat import cat
 from tarviz.model.errors import StoreError
 from tarviz.outputs import piped
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch, make):
     monkeypatch.chdir(tmp_path)
-    make(numbered(10), "a.tar")
+    make(numbered_records(10), "a.tar")
     return tmp_path
 
 

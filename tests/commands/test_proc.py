@@ -17,7 +17,7 @@ import pytest
 
 from tarviz.commands.proc import proc
 from tarviz.model.errors import ChainError, DataError
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tests.commands.conftest import ROOT, plain
 from tests.conftest import wait_until
 
@@ -76,7 +76,7 @@ class TestChain:
 
     def test_a_chain_that_cannot_be_read(self, make: Make, out: Path):
         with pytest.raises(ChainError):
-            proc(make(numbered(1)), out, op="decod(jpg)")
+            proc(make(numbered_records(1)), out, op="decod(jpg)")
 
 
 class TestShell:
@@ -89,15 +89,15 @@ class TestShell:
         assert [b"5\n", b"0\n"] == [fields["size"] for _, fields in plain(tmp_path / "out.tar")]
 
     def test_what_commands_print_stays_out_of_the_tar(self, make: Make, bash: Any, tmp_path: Path):
-        make(numbered(2))
+        make(numbered_records(2))
 
         done = bash("tarviz proc -c 'ls; echo oops >&2' a.tar > out.tar")
 
         assert b"sample.cls\nsample.png\noops\n" * 2 == done.stderr
-        assert numbered(2) == plain(tmp_path / "out.tar")
+        assert numbered_records(2) == plain(tmp_path / "out.tar")
 
     def test_one_failure_ends_with_two_and_skips_with_one(self, make: Make, bash: Any, tmp_path: Path):
-        make(numbered(3))
+        make(numbered_records(3))
 
         failed = bash("tarviz proc -c 'false' a.tar -o out.tar")
         skipped = bash("tarviz proc -c '[ $(cat sample.cls) = 1 ]' --on-error skip a.tar -o out.tar --json")
@@ -108,7 +108,7 @@ class TestShell:
 
     @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
     def test_a_signal_ends_all_of_it(self, make: Make, tmp_path: Path, tmp: Path, number: signal.Signals):
-        a, sleep = make(numbered(50)), f"sleep 966.{os.getpid()}"  # told from those of a run beside this one
+        a, sleep = make(numbered_records(50)), f"sleep 966.{os.getpid()}"  # told from those of a run beside this one
         argv = [
             sys.executable,
             "-m",
@@ -133,7 +133,7 @@ class TestShell:
         assert sleep.encode() not in subprocess.run(["ps", "-eo", "args"], capture_output=True, check=True).stdout
 
     def test_a_reader_that_leaves_is_no_error(self, make: Make, bash: Any):
-        make(numbered(40, payload=LARGE))
+        make(numbered_records(40, payload=LARGE))
 
         done = bash("tarviz proc -c true -j 2 a.tar | head -c 100 | wc -c; echo ${PIPESTATUS[0]}")
 
@@ -150,7 +150,7 @@ class TestShell:
         assert {256} == {max(Image.open(io.BytesIO(fields["jpg"])).size) for _, fields in plain(tmp_path / "out.tar")}
 
     def test_the_folder_of_a_worker_is_closed_to_others(self, make: Make, out: Path, tmp: Path):
-        proc(make(numbered(1)), out, command=f"stat -c %a {tmp}/* > sample.mode")
+        proc(make(numbered_records(1)), out, command=f"stat -c %a {tmp}/* > sample.mode")
 
         assert "700" == plain(out)[0][1]["mode"].decode().strip()
         assert stat.S_IMODE(tmp.stat().st_mode) & 0o700

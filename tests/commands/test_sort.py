@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from tarviz.commands.sort import sort
 from tarviz.model.errors import DataError, NotFoundError, UsageError
 from tarviz.model.types import to_bytes
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools import sort_table
 from tests.commands.conftest import ROOT, listed, names, plain
@@ -70,7 +70,7 @@ class TestOrder:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_over_shards(self, make: Make, out: Path, payload: bytes):
-        content = numbered(90, payload=payload)
+        content = numbered_records(90, payload=payload)
         paths = [make(content[first::3], f"{first}.tar") for first in (2, 0, 1)]
 
         result = sort(paths, out)
@@ -79,16 +79,16 @@ class TestOrder:
         assert shard(content).rstrip(b"\0") == out.read_bytes().rstrip(b"\0")
 
     def test_what_is_in_order_is_copied_bit_for_bit(self, make: Make, out: Path):
-        a = make(numbered(3000))
+        a = make(numbered_records(3000))
 
         sort(a, out)
 
         assert a.read_bytes().rstrip(b"\0") == out.read_bytes().rstrip(b"\0")
 
     def test_reverse(self, make: Make, out: Path):
-        sort(make(numbered(9)), out, reverse=True)
+        sort(make(numbered_records(9)), out, reverse=True)
 
-        assert numbered(9)[::-1] == plain(out)
+        assert numbered_records(9)[::-1] == plain(out)
 
     @settings(max_examples=50, deadline=None)
     @given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-3, 3)), st.booleans())
@@ -139,7 +139,7 @@ class TestOrder:
 class TestShuffle:
     @pytest.mark.matrix
     def test_is_a_permutation_drawn_from_key_and_seed(self, make: Make, out: Path):
-        content = numbered(2000)
+        content = numbered_records(2000)
         sort(make(content), out, shuffle=True, seed=3)
         first = plain(out)
         sort(make(content[::-1], "b.tar"), out, shuffle=True, seed=3)
@@ -152,7 +152,7 @@ class TestShuffle:
     def test_is_as_random_as_it_looks(self):
         keys = np.array([f"n{at:08d}".encode() for at in range(20_000)])
         for seed in range(3):
-            order = np.argsort(sort_table.mixed(sort_table.hashes(keys.tolist()), seed))
+            order = np.argsort(sort_table.mix(sort_table.hashes(keys.tolist()), seed))
             place = np.empty(len(order))
             place[order] = np.arange(len(order))
 
@@ -163,7 +163,7 @@ class TestShuffle:
     @pytest.mark.parametrize("wrong", [{"by": "cls"}, {"reverse": True}, {"to": "int"}])
     def test_knows_no_other_order(self, make: Make, out: Path, wrong: Any):
         with pytest.raises(UsageError):
-            sort(make(numbered(1)), out, shuffle=True, **wrong)
+            sort(make(numbered_records(1)), out, shuffle=True, **wrong)
 
 
 class TestNothingIsLost:
@@ -261,7 +261,7 @@ class TestDamage:
     @pytest.mark.parametrize("packed", [False, True])
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_cut_input_makes_no_output(self, make: Make, out: Path, payload: bytes, packed: bool):
-        data = shard(numbered(30, payload=payload))[:-20_000]
+        data = shard(numbered_records(30, payload=payload))[:-20_000]
 
         with pytest.raises(DataError) as caught:
             sort(make(gzip.compress(data) if packed else data), out)
@@ -269,7 +269,7 @@ class TestDamage:
         assert str(make(data).parent / "a.tar") == caught.value.shard
 
     def test_skip_sorts_what_there_is(self, make: Make, out: Path):
-        data = bytearray(shard(numbered(30)))
+        data = bytearray(shard(numbered_records(30)))
         data[data.index(b"train/n00000017.png")] ^= 1
 
         result = sort(make(gzip.compress(bytes(data))), out, on_error="skip", reverse=True)
@@ -288,14 +288,14 @@ class TestDamage:
     def test_no_file_stays_behind(self, make: Make, out: Path, tmp_path: Path):
         (tmp_path / "tmp").mkdir()
         with pytest.raises(DataError):
-            sort(make(gzip.compress(shard(numbered(30))[:5000])), out, tmp=tmp_path / "tmp")
+            sort(make(gzip.compress(shard(numbered_records(30))[:5000])), out, tmp=tmp_path / "tmp")
 
         assert [] == list((tmp_path / "tmp").iterdir())
 
 
 class TestShell:
     def test_a_filter(self, make: Make, bash: Any, tmp_path: Path):
-        a = make(numbered(30))
+        a = make(numbered_records(30))
 
         done = bash("tarviz sort --shuffle < a.tar | tarviz sort --by cls --as int | tarviz sort -")
 
@@ -303,7 +303,7 @@ class TestShell:
         assert a.read_bytes().rstrip(b"\0") == done.stdout.rstrip(b"\0")
 
     def test_json(self, make: Make, bash: Any):
-        make(numbered(30))
+        make(numbered_records(30))
 
         done = bash("tarviz sort a.tar -o b.tar --json")
 
@@ -332,7 +332,7 @@ class TestSpooled:
     def test_what_is_noted_is_said_of_the_shard(self, make: Make, out: Path):
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, "k"
-        path = make(gzip.compress(link.tobuf() + shard(numbered(3))), "a.tar.gz")
+        path = make(gzip.compress(link.tobuf() + shard(numbered_records(3))), "a.tar.gz")
 
         result = sort(path, out)
 
@@ -343,7 +343,7 @@ class TestSpooled:
             def write(self, data: Any) -> int:
                 return super().write(memoryview(data)[:3000])
 
-        content = numbered(20, payload=os.urandom(2000))
+        content = numbered_records(20, payload=os.urandom(2000))
         path = make(gzip.compress(shard(content)), "a.tar.gz")
         monkeypatch.setattr(sys.modules[sort.__module__], "open", lambda path, mode, buffering: Slow(path, mode), raising=False)
 
@@ -356,11 +356,11 @@ class TestThroughAFile:
     def test_what_is_packed_and_no_tar_is_named_as_it_was_given(self, make: Make, out: Path):
         odd = make(gzip.compress(b"no tar" * 500), "odd.tar.gz")
         with pytest.raises(DataError, match="E_NOT_TAR") as caught:
-            sort([make(numbered(3)), odd], out)
+            sort([make(numbered_records(3)), odd], out)
         assert str(odd) == caught.value.shard
-        result = sort([odd, make(numbered(3))], out, on_error="skip", reverse=True)
+        result = sort([odd, make(numbered_records(3))], out, on_error="skip", reverse=True)
 
-        assert (numbered(3)[::-1], [str(odd)]) == (plain(out), [fault.shard for fault in result.report.skipped])
+        assert (numbered_records(3)[::-1], [str(odd)]) == (plain(out), [fault.shard for fault in result.report.skipped])
         assert (3, 2) == (result.report.records, result.report.shards)
 
     def test_what_is_not_there_is_named_as_it_was_given(self, out: Path):
@@ -372,19 +372,20 @@ class TestThroughAFile:
     def test_an_empty_packed_shard_is_said_to_be_empty(self, make: Make, out: Path):
         empty = make(gzip.compress(b""), "empty.tar.gz")
         with pytest.raises(DataError, match=rf"E_EMPTY {empty}"):
-            sort([empty, make(numbered(2))], out)
+            sort([empty, make(numbered_records(2))], out)
 
-        assert 2 == sort([empty, make(numbered(2))], out, on_error="skip").records
+        assert 2 == sort([empty, make(numbered_records(2))], out, on_error="skip").records
 
     def test_a_condition_chooses_among_those_that_went_through_a_file(self, make: Make, out: Path):
         pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
-        sort(make(gzip.compress(shard(numbered(9)))), out, where="cls > 5", reverse=True)
+        sort(make(gzip.compress(shard(numbered_records(9)))), out, where="cls > 5", reverse=True)
 
-        assert numbered(9)[:5:-1] == plain(out)
+        assert numbered_records(9)[:5:-1] == plain(out)
 
     def test_faults_of_several_shards_are_counted_together(self, make: Make, out: Path):
         paths = [
-            make(gzip.compress(shard(numbered(count, prefix=name)) + b"x" * 512), f"{name}.tgz") for name, count in (("a", 2), ("b", 3))
+            make(gzip.compress(shard(numbered_records(count, prefix=name)) + b"x" * 512), f"{name}.tgz")
+            for name, count in (("a", 2), ("b", 3))
         ]
         result = sort(paths, out, strict=False)
 
@@ -422,5 +423,5 @@ class TestValues:
     @pytest.mark.parametrize("wrong", [{"by": "cls"}, {"to": "int"}, {"reverse": True}])
     def test_a_shuffle_has_no_other_order(self, make: Make, out: Path, wrong: Any):
         with pytest.raises(UsageError, match="a shuffle has no other order"):
-            sort(make(numbered(2)), out, shuffle=True, **wrong)
-        sort(make(numbered(2)), out, shuffle=True, by="__key__")
+            sort(make(numbered_records(2)), out, shuffle=True, **wrong)
+        sort(make(numbered_records(2)), out, shuffle=True, by="__key__")

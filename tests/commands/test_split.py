@@ -21,7 +21,7 @@ from tarviz.commands import split as module
 from tarviz.commands.cat import cat
 from tarviz.commands.split import pattern, split
 from tarviz.model.errors import ChangedError, DataError, StoreError, UsageError
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools import shard_command
 from tests.commands.conftest import listed, plain
@@ -34,7 +34,7 @@ class TestLimits:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     @pytest.mark.parametrize(("count", "expected"), [(7, [7, 7, 6]), (10, [10, 10]), (20, [20]), (99, [20]), (1, [1] * 20)])
     def test_so_many_records_each(self, make: Make, tmp_path: Path, count: int, expected: list[int], payload: bytes):
-        content = numbered(20, payload=payload)
+        content = numbered_records(20, payload=payload)
 
         result = split(make(content), tmp_path / "s-{shard:02d}.tar", count=count)
 
@@ -78,7 +78,7 @@ class TestLimits:
             assert [] == content
 
     def test_the_end_mark_counts(self, make: Make, tmp_path: Path):
-        content = numbered(4, payload=b"x" * 512)  # 2048 bytes a record
+        content = numbered_records(4, payload=b"x" * 512)  # 2048 bytes a record
 
         exact = split(make(content), tmp_path / "a.tar", size=2 * 2048 + 1024)
         less = split(make(content), tmp_path / "b.tar", size=2 * 2048 + 1023)
@@ -87,17 +87,17 @@ class TestLimits:
 
     def test_sizes_are_written_as_people_write_them(self, make, tmp_path):
         for size in ["1e4", "10kB", 10_000, 1e4]:
-            assert 3 == len(split(make(numbered(10, payload=b"x" * 512)), tmp_path / "a.tar", size=size).outputs)
+            assert 3 == len(split(make(numbered_records(10, payload=b"x" * 512)), tmp_path / "a.tar", size=size).outputs)
 
     def test_both_limits_hold(self, make: Make, tmp_path: Path):
-        content = [*numbered(4), *numbered(4, payload=LARGE, prefix="b")]
+        content = [*numbered_records(4), *numbered_records(4, payload=LARGE, prefix="b")]
 
         result = split(make(content), tmp_path / "a.tar", size=80_000, count=3)
 
         assert [3, 2, 1, 1, 1] == [tar.records for tar in result.outputs]
 
     def test_no_more_shards_than_asked_for(self, make: Make, tmp_path: Path):
-        a = make(numbered(10))
+        a = make(numbered_records(10))
         (tmp_path / "broken.tar").write_bytes(a.read_bytes()[:2000])
 
         result = split([a, tmp_path / "broken.tar"], tmp_path / "s.tar", count=4, maxshards=2)
@@ -110,7 +110,7 @@ class TestLimits:
     def test_limits_that_hold_nothing_are_refused(self, make, tmp_path):
         for wrong in [{"count": 0}, {"size": 0}, {"maxshards": 0}, {"size": "many"}]:
             with pytest.raises(UsageError):
-                split(make(numbered(1)), tmp_path / "s.tar", **wrong)
+                split(make(numbered_records(1)), tmp_path / "s.tar", **wrong)
 
 
 class TestNames:
@@ -128,29 +128,29 @@ class TestNames:
             assert expected == pattern(text)
 
     def test_start_is_the_first_number(self, make: Make, tmp_path: Path):
-        result = split(make(numbered(4)), tmp_path / "s-%03d.tar", count=2, start=7)
+        result = split(make(numbered_records(4)), tmp_path / "s-%03d.tar", count=2, start=7)
 
         assert ["s-007.tar", "s-008.tar"] == [Path(tar.url).name for tar in result.outputs]
 
     def test_packed_shards(self, make: Make, tmp_path: Path):
-        result = split(make(numbered(4)), tmp_path / "s-%d.tar.gz", count=2)
+        result = split(make(numbered_records(4)), tmp_path / "s-%d.tar.gz", count=2)
 
-        assert numbered(4) == [record for tar in result.outputs for record in plain(tar.url)]
+        assert numbered_records(4) == [record for tar in result.outputs for record in plain(tar.url)]
 
     def test_into_another_store(self, make: Make):
-        split(make(numbered(4)), "memory://split/s-%d.tar", count=2)
+        split(make(numbered_records(4)), "memory://split/s-%d.tar", count=2)
 
-        assert numbered(4)[2:] == plain("memory://split/s-1.tar")
+        assert numbered_records(4)[2:] == plain("memory://split/s-1.tar")
 
     def test_a_folder_is_no_pattern(self, make: Make, tmp_path: Path):
         with pytest.raises(UsageError):
-            split(make(numbered(1)), f"{tmp_path}/{{what}}.tar")
+            split(make(numbered_records(1)), f"{tmp_path}/{{what}}.tar")
 
 
 class TestDamage:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_finished_shards_stay_and_no_half_one(self, make: Make, tmp_path: Path, payload: bytes):
-        data = shard(numbered(20, payload=payload))
+        data = shard(numbered_records(20, payload=payload))
 
         with pytest.raises(DataError):
             split(make(data[: data.index(b"train/n00000017.cls") + 100]), tmp_path / "out" / "s-%d.tar", count=5)
@@ -188,40 +188,42 @@ class TestCommand:
     @pytest.mark.parametrize("wrong", ["", "  ", "echo 'a"])
     def test_words_that_are_none(self, make: Make, tmp_path: Path, wrong: str):
         with pytest.raises(UsageError):
-            split(make(numbered(1)), tmp_path / "s.tar", command=wrong)
+            split(make(numbered_records(1)), tmp_path / "s.tar", command=wrong)
 
     def test_sees_each_shard_whole_and_no_shell_reads_its_name(self, make: Make, tmp_path: Path):
         code = f"import sys, os; open({str(tmp_path / 'log')!r}, 'a').write(f'{{sys.argv[1:]}} {{os.path.getsize(sys.argv[1])}}\\n')"
         (tmp_path / "log.py").write_text(code)
 
-        result = split(make(numbered(4)), tmp_path / "s $(touch x);{shard}.tar", count=2, command=f"{sys.executable} {tmp_path / 'log.py'}")
+        result = split(
+            make(numbered_records(4)), tmp_path / "s $(touch x);{shard}.tar", count=2, command=f"{sys.executable} {tmp_path / 'log.py'}"
+        )
 
         lines = (tmp_path / "log").read_text().splitlines()
         assert [f"{[tar.url]} {tar.bytes}" for tar in result.outputs] == lines
 
     def test_one_that_fails_ends_the_work(self, make: Make, tmp_path: Path):
         with pytest.raises(StoreError, match=r"E_COMMAND.*ended with 1"):
-            split(make(numbered(4)), tmp_path / "s.tar", count=2, command="false")
+            split(make(numbered_records(4)), tmp_path / "s.tar", count=2, command="false")
         assert (tmp_path / "s-000000.tar").exists()
         assert not (tmp_path / "s-000001.tar").exists()
 
     def test_or_is_counted(self, make: Make, tmp_path: Path):
-        result = split(make(numbered(4)), tmp_path / "s.tar", count=2, command="false", on_error="skip")
+        result = split(make(numbered_records(4)), tmp_path / "s.tar", count=2, command="false", on_error="skip")
 
         assert (2, 1, {"E_COMMAND": 2}) == (len(result.outputs), result.exit_code, result.report.counts())
 
     def test_one_that_is_killed_ends_the_work_too(self, make: Make, tmp_path: Path):
         with pytest.raises(StoreError, match=r"E_COMMAND.*ended with -9"):
-            split(make(numbered(4)), tmp_path / "s.tar", count=2, command="kill -9 $$; true")
+            split(make(numbered_records(4)), tmp_path / "s.tar", count=2, command="kill -9 $$; true")
 
     def test_a_command_there_is_not(self, make: Make, tmp_path: Path):
         with pytest.raises(StoreError, match=r"E_COMMAND.*ended with 127"):
-            split(make(numbered(4)), tmp_path / "s.tar", count=2, command="no-such-thing")
+            split(make(numbered_records(4)), tmp_path / "s.tar", count=2, command="no-such-thing")
 
 
 class TestShell:
     def test_a_pipe_of_tools(self, make: Make, bash: Any, tmp_path: Path):
-        make(numbered(50))
+        make(numbered_records(50))
 
         done = bash("tarviz cat a.tar | tarviz split -n 20 -o 's-{shard:04d}.tar' - && tarviz cat 's-{0000..0002}.tar' | cmp - a.tar")
 
@@ -230,7 +232,7 @@ class TestShell:
         assert 40 == len(listed(tmp_path / "s-0001.tar"))
 
     def test_json_stays_out_of_a_tar_on_standard_output(self, make: Make, bash: Any):
-        make(numbered(5))
+        make(numbered_records(5))
 
         done = bash("tarviz split -o - --json a.tar | tar -t")
 
@@ -238,14 +240,14 @@ class TestShell:
         assert 5 == json.loads(done.stderr)["records"]
 
     def test_json(self, make: Make, bash: Any):
-        make(numbered(5))
+        make(numbered_records(5))
 
         content = json.loads(bash("tarviz split -n 2 -o s --json < a.tar").stdout)
 
         assert [2, 2, 1] == [tar["records"] for tar in content["outputs"]]
 
     def test_what_commands_print_goes_to_stderr(self, make: Make, bash: Any):
-        make(numbered(5))
+        make(numbered_records(5))
 
         done = bash("tarviz split -n 3 -o s -q -C 'echo done' a.tar --json")
 
@@ -254,7 +256,7 @@ class TestShell:
 
     @pytest.mark.matrix
     def test_commands_of_tarsplit_run_as_they_stand(self, make: Make, bash: Any, tmp_path: Path):
-        make(numbered(4))
+        make(numbered_records(4))
         (tmp_path / "old.tar").touch()
 
         done = bash("tarsplit -n 2 -o s -C 'rm -f old.tar ; mkdir -p done && cp {abspath} done/{base}_copy{ext}' a.tar")
@@ -286,10 +288,10 @@ def test_where_it_is_wished_for_nothing_that_is_there_is_replaced(make: Make, tm
     (tmp_path / "s-000001.tar").write_bytes(b"of somebody")
 
     with pytest.raises(UsageError, match=r"s-000001\.tar is there already"):
-        split(make(numbered(4)), tmp_path / "s.tar", count=2, exists="error")
+        split(make(numbered_records(4)), tmp_path / "s.tar", count=2, exists="error")
     assert b"of somebody" == (tmp_path / "s-000001.tar").read_bytes()
     assert not (tmp_path / "s-000000.tar").exists()
-    assert 2 == len(split(make(numbered(4)), tmp_path / "s.tar", count=2).outputs)
+    assert 2 == len(split(make(numbered_records(4)), tmp_path / "s.tar", count=2).outputs)
 
 
 def listed_last(path: Path) -> list[tuple[str, Any]]:
@@ -308,7 +310,7 @@ class TestRatio:
         return found
 
     def test_every_record_is_in_one_part_and_shares_are_about_right(self, make: Make, tmp_path: Path):
-        content = numbered(3000)
+        content = numbered_records(3000)
         found = self.parts(tmp_path, make(content), count=1000)
 
         assert sorted(key for key, _ in content) == sorted(key for keys in found.values() for key in keys)
@@ -317,7 +319,7 @@ class TestRatio:
         assert ["train-000.tar", "train-001.tar", "train-002.tar"] == sorted(each.name for each in tmp_path.glob("train-*"))
 
     def test_no_record_moves_when_shards_are_added(self, make: Make, tmp_path: Path):
-        shards = [make(numbered(50, prefix=f"{number}/"), f"s-{number:02d}.tar") for number in range(15)]
+        shards = [make(numbered_records(50, prefix=f"{number}/"), f"s-{number:02d}.tar") for number in range(15)]
         (tmp_path / "a").mkdir()
         (tmp_path / "b").mkdir()
         before, later = self.parts(tmp_path / "a", *shards[:5]), self.parts(tmp_path / "b", *shards[::-1])
@@ -360,14 +362,14 @@ class TestRatio:
             ("{part}-{shard}.tar", {"ratio": "a=1,b=1", "jobs": 2}, "one process"),
             ("s-{shard}.tar", {"by": "cls"}, "for a ratio"),
         ]:
-            path = make(numbered(3))
+            path = make(numbered_records(3))
             with pytest.raises(UsageError, match=match):
                 split(path, tmp_path / output, **options)
 
             assert [path] == list(tmp_path.iterdir())
 
     def test_damage_leaves_no_half_shard(self, make: Make, tmp_path: Path):
-        data = shard(numbered(40))
+        data = shard(numbered_records(40))
         path = make(data[: len(data) // 2 + 100])
         with pytest.raises(DataError):
             split(path, tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1")
@@ -375,7 +377,7 @@ class TestRatio:
         assert [path] == list(tmp_path.iterdir())
 
     def test_the_shell_takes_it(self, make: Make, tmp_path: Path):
-        path = make(numbered(40))
+        path = make(numbered_records(40))
         words = ["split", "-q", "--ratio", "a=3,b=1", "-o", str(tmp_path / "{part}-{shard:02d}.tar"), str(path)]
 
         assert 0 == cli.main(words)
@@ -385,7 +387,7 @@ class TestRatio:
 def test_a_name_without_a_counter_is_refused(make: Make, tmp_path: Path):
     for name in ("{what}.tar", "a{.tar", "a}.{b.tar", "{{}}.tar", "{shard.tar"):
         with pytest.raises(UsageError):
-            split(make(numbered(1)), tmp_path / name)
+            split(make(numbered_records(1)), tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -393,7 +395,7 @@ def test_a_name_without_a_counter_is_refused(make: Make, tmp_path: Path):
 )
 def test_parts_are_written_here_and_all_of_them(make: Make, tmp_path: Path, wrong: Any):
     with pytest.raises(UsageError, match="parts are written by one process"):
-        split(make(numbered(1)), tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", **wrong)
+        split(make(numbered_records(1)), tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", **wrong)
 
 
 @pytest.mark.parametrize("wrong", [{"where": "cls = 1"}, {"keys": "list"}, {"on_error": "skip"}])
@@ -401,16 +403,16 @@ def test_a_group_is_of_whole_shards(make: Make, tmp_path: Path, wrong: Any):
     (tmp_path / "list").write_text("a")
     options = {**wrong, **({"keys": str(tmp_path / "list")} if "keys" in wrong else {})}
     with pytest.raises(UsageError, match="whole shards, each named once"):
-        split(make(numbered(1)), tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", by="cls", **options)
+        split(make(numbered_records(1)), tmp_path / "{part}-{shard}.tar", ratio="a=1,b=1", by="cls", **options)
 
 
 def test_a_shard_that_grew_since_its_groups_were_looked_up_is_an_error(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
-    path, look = make(numbered(3)), module._values
+    path, look = make(numbered_records(3)), module._values
 
     def grown(*args: Any) -> Any:
         found = look(*args)
-        make(numbered(4))
+        make(numbered_records(4))
         return found
 
     monkeypatch.setattr(module, "_values", grown)
@@ -422,7 +424,7 @@ def test_a_shard_that_grew_since_its_groups_were_looked_up_is_an_error(make: Mak
 
 def test_what_a_manifest_says_of_a_split(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    make(numbered(5))
+    make(numbered_records(5))
     split("a.tar", "o-%d.tar", count=2, resume=True, jobs=1)
     said = json.loads(Path("o-1.tar.manifest.json").read_text())
 
@@ -438,7 +440,7 @@ def test_an_output_whose_shard_was_cut_otherwise_is_no_proof(make: Make, tmp_pat
     """What a condition chooses may change without its text changing: nothing is kept."""
     pytest.importorskip("duckdb", reason="a table needs DuckDB: pip install 'tarviz[table]'")
     monkeypatch.chdir(tmp_path)
-    make(numbered(5))
+    make(numbered_records(5))
     split("a.tar", "o-%d.tar", count=2, resume=True, where="cls > 0")
     before = os.stat("o-0.tar").st_mtime_ns
     split("a.tar", "o-%d.tar", count=2, resume=True, where="cls > 0")

@@ -16,7 +16,7 @@ from tarviz import cli
 from tarviz.commands import tsv as command
 from tarviz.commands.tsv import parse, tsv
 from tarviz.model.errors import DataError, UsageError
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools import table_formats
 from tests.conftest import DATA
@@ -32,7 +32,7 @@ def out(tmp_path: Path) -> Path:
 
 class TestTsv:
     def test_a_row_for_each_record_with_its_key_in_front(self, make: Make, out: Path):
-        result = tsv(make(numbered(3)), out, fields="cls")
+        result = tsv(make(numbered_records(3)), out, fields="cls")
 
         assert "__key__\tcls\ntrain/n00000000\t0\ntrain/n00000001\t1\ntrain/n00000002\t2\n" == out.read_text()
         assert (3, ("__key__", "cls"), 0) == (result.rows, result.columns, result.exit_code)
@@ -94,7 +94,7 @@ class TestTsv:
             assert 21 == len(list(csv.reader(io.StringIO(data.decode("utf-8", "surrogateescape"), newline=""))))
 
     def test_tables_of_many_shards_have_the_columns_of_one(self, make: Make, tmp_path: Path):
-        urls = [str(make(numbered(3), name=f"{at}.tar")) for at in range(2)]
+        urls = [str(make(numbered_records(3), name=f"{at}.tar")) for at in range(2)]
         one = tsv(urls[0], tmp_path / "one.tsv", fields="txt")
         many = tsv(urls, tmp_path / "x-{}.tsv", fields="txt")
 
@@ -102,7 +102,7 @@ class TestTsv:
         assert (3, 6) == (one.rows, many.rows)
 
     def test_without_fields_keys_only(self, make: Make, out: Path):
-        tsv(make(numbered(2)), out, header=False)
+        tsv(make(numbered_records(2)), out, header=False)
 
         assert "train/n00000000\ntrain/n00000001\n" == out.read_text()
 
@@ -113,36 +113,36 @@ class TestTsv:
         assert ["cls,txt", "png;jpg"] == [fault.message.split()[5].rstrip(":") for fault in result.report.warnings]
 
     def test_count(self, make: Make, out: Path):
-        a = make(numbered(20))
+        a = make(numbered_records(20))
         a.write_bytes(a.read_bytes()[:9000])
 
         assert 2 == tsv(a, out, count=2).rows
 
     def test_large_payloads_are_not_read_for_a_small_column(self, make: Make, out: Path):
-        tsv(make(numbered(20, payload=b"x" * 90_000)), out, fields="cls")
+        tsv(make(numbered_records(20, payload=b"x" * 90_000)), out, fields="cls")
 
         assert 21 == len(out.read_text().splitlines())
 
     def test_no_column_is_refused(self, make: Make, out: Path):
         with pytest.raises(UsageError):
-            tsv(make(numbered(1)), out, key=False)
+            tsv(make(numbered_records(1)), out, key=False)
 
     def test_damage_makes_no_table(self, make: Make, out: Path):
         with pytest.raises(DataError):
-            tsv(make(shard(numbered(20))[:9000]), out, fields="cls")
+            tsv(make(shard(numbered_records(20))[:9000]), out, fields="cls")
         assert not out.exists()
 
 
 class TestShell:
     def test_a_filter(self, make: Make, bash: Any):
-        make(numbered(3))
+        make(numbered_records(3))
 
         done = bash("tarviz cat a.tar | tarviz tsv -f cls --no-header | cut -f 2")
 
         assert (0, b"0\n1\n2\n", b"") == (done.returncode, done.stdout, done.stderr)
 
     def test_json_lines(self, make: Make, bash: Any):
-        make(numbered(3))
+        make(numbered_records(3))
 
         assert b'{"__key__":"train/n00000000","cls":0}\n' == bash("tarviz tsv -f cls --json -c 1 a.tar").stdout
 
@@ -155,7 +155,7 @@ class TestShell:
             assert b"a\\x1b[31m" in shown or b"a\\u001b[31m" in shown
 
     def test_names_the_file_written(self, make: Make, bash: Any):
-        make(numbered(3))
+        make(numbered_records(3))
 
         assert b"labels.csv: 3 rows, __key__ cls\n" == bash("tarviz tsv -f cls --csv -o labels.csv a.tar").stdout
 
@@ -163,14 +163,17 @@ class TestShell:
 class TestWhole:
     def test_more_than_is_held_goes_out_on_the_way(self, make: Make, out: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(command, "_FLUSH", 100)
-        tsv(make(numbered(50)), out, fields="cls")
+        tsv(make(numbered_records(50)), out, fields="cls")
 
-        assert ["__key__\tcls", *(f"{key}\t{fields['cls'].decode()}" for key, fields in numbered(50))] == out.read_text().splitlines()
+        assert [
+            "__key__\tcls",
+            *(f"{key}\t{fields['cls'].decode()}" for key, fields in numbered_records(50)),
+        ] == out.read_text().splitlines()
 
     def test_a_result_is_text_and_data(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.chdir(tmp_path)
-        make(numbered(1), "one.tar")
-        make(numbered(1200))
+        make(numbered_records(1), "one.tar")
+        make(numbered_records(1200))
         one, many = tsv("one.tar", "o.tsv", fields="cls"), tsv("a.tar", "o.tsv", fields="x:cls png")
 
         assert ("o.tsv: 1 row, __key__ cls", "o.tsv: 1,200 rows, __key__ x png") == (str(one), str(many))
@@ -200,10 +203,10 @@ class TestWhole:
 
     def test_a_header_of_parquet_is_always_there(self, make: Make, out: Path):
         parquet = pytest.importorskip("pyarrow.parquet")
-        tsv(make(numbered(2)), out, fields="cls", format="parquet", header=False)
+        tsv(make(numbered_records(2)), out, fields="cls", format="parquet", header=False)
 
         assert [0, 1] == parquet.read_table(out)["cls"].to_pylist()
 
     def test_one_format_at_the_shell(self, make: Make, capsys: pytest.CaptureFixture[str]):
-        assert 2 == cli.main(["tsv", "--json", "--csv", str(make(numbered(1)))])
+        assert 2 == cli.main(["tsv", "--json", "--csv", str(make(numbered_records(1)))])
         assert "a table has one format" in capsys.readouterr().err

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tarviz.formats.header_parse import Entry
-from tarviz.formats.member_table import columns, gather, joined, picked
+from tarviz.formats.member_table import columns, gather, join, pick
 from tarviz.model.types import Members
 from tests.conftest import each_case
 
@@ -39,9 +39,9 @@ def test_single_entries_and_runs_stay_in_order():
 def test_sparse_maps_go_with_their_rows():
     members = columns([entry(b"%d" % at, 1024 * at, [(at, 1)] if at % 2 else None) for at in range(6)])
 
-    assert {0: [(3, 1)], 2: [(1, 1)]} == picked(members, np.array([3, 4, 1])).sparse
-    assert [b"1", b"5"] == [name for name, _, _ in seen(picked(members, np.array([False, True, False, False, False, True])))]
+    assert {0: [(3, 1)], 2: [(1, 1)]} == pick(members, np.array([3, 4, 1])).sparse
+    assert [b"1", b"5"] == [name for name, _, _ in seen(pick(members, np.array([False, True, False, False, False, True])))]
 
 
 def test_nothing_joined_is_an_empty_table():
-    assert 0 == len(joined([])) == len(joined([columns([]), columns([])]))
+    assert 0 == len(join([])) == len(join([columns([]), columns([])]))

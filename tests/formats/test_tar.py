@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tarviz.formats.tar import Damaged, Ended, Headers, Scanner
 from tarviz.model.errors import TarvizError
-from tarviz.testing.strategies import numbered, records, shard
+from tarviz.testing.strategies import numbered_records, records, shard
 from tests import effort
 from tests.conftest import DATA, corpus, each_case
 from tests.read.tars import END, member, pax
@@ -86,13 +86,13 @@ class TestOracles:
 
     @pytest.mark.parametrize("format", FORMATS)
     def test_reads_a_thousand_regular_members_like_tarfile(self, format):
-        data = shard(numbered(500), format=format, mtime=1700000000.5)
+        data = shard(numbered_records(500), format=format, mtime=1700000000.5)
 
         assert by_tarfile(data) == listing(data)
 
     @pytest.mark.skipif(not shutil.which("tar"), reason="no tar here")
     def test_lists_like_gnu_tar(self, tmp_path):
-        (tmp_path / "a.tar").write_bytes(shard(numbered(300)))
+        (tmp_path / "a.tar").write_bytes(shard(numbered_records(300)))
         names = subprocess.run(["tar", "tf", tmp_path / "a.tar"], capture_output=True, check=True, text=True).stdout.split()
 
         assert names == [name for name, _, _ in listing((tmp_path / "a.tar").read_bytes())]
@@ -121,7 +121,7 @@ class TestBuffers:
             ), path.name
 
     def test_a_tar_inside_a_payload_is_payload(self):
-        inner = shard(numbered(200))
+        inner = shard(numbered_records(200))
         data = shard([("a", {"tar": inner, "cls": b"1"}), ("b", {"tar": inner})])
 
         assert ["a.tar", "a.cls", "b.tar"] == [name for name, _, _ in listing(data)]
@@ -183,7 +183,7 @@ def test_what_a_pax_header_is_called_is_no_matter(size: int):
 
 class TestStates:
     def test_headers_lead_to_the_end_mark_and_that_to_what_stands_behind(self):
-        data = shard(numbered(3))
+        data = shard(numbered_records(3))
         scanner = Scanner("a.tar", strict=False)
         scanner.scan(memoryview(data), 0)
 
@@ -195,7 +195,7 @@ class TestStates:
         assert ("bytes", True, None) == (scanner.state.behind, scanner.over, scanner.error)
 
     def test_damage_says_where_and_is_left_by_going_on_elsewhere(self):
-        data = bytearray(shard(numbered(3)))
+        data = bytearray(shard(numbered_records(3)))
         data[148:156] = b"00000000"  # the checksum of the first header
         scanner = Scanner("a.tar")
         scanner.scan(memoryview(bytes(data)), 0, final=True)

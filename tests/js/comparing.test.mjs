@@ -50,10 +50,16 @@ test("a row a chain: its ops, its seed, its time, what comes out; runners below 
     ],
     rows.map((row) => [...row.children].map((cell) => cell.textContent)),
   );
-  assert.deepEqual(
-    ["", "tvz-on", ""],
-    rows.map((row) => row.className),
-  );
+  for (const [step, on] of [
+    [-1, ""],
+    [0, "tvz-on"],
+  ]) {
+    view.at.step = step;
+    assert.deepEqual(
+      ["", on, ""],
+      chainRows(view).map((row) => row.className),
+    );
+  }
   assert.deepEqual(
     [null, "tvz-good"],
     [rows[1], rows[2]].map((row) => row.querySelector(".tvz-good")?.className ?? null),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tarviz.looks.clipping import area, clipped, hull
+from tarviz.looks.clipping import area, clip, hull
 
 near = st.floats(-50, 150, allow_nan=False)
 polygons = st.lists(st.tuples(near, near), min_size=3, max_size=9)
@@ -15,11 +15,11 @@ polygons = st.lists(st.tuples(near, near), min_size=3, max_size=9)
 class TestClipped:
     @given(polygons)
     def test_what_is_left_lies_in_the_frame(self, corners):
-        assert all(0 <= x <= 100 and 0 <= y <= 60 for x, y in clipped(corners, 100, 60))
+        assert all(0 <= x <= 100 and 0 <= y <= 60 for x, y in clip(corners, 100, 60))
 
     @given(polygons)
     def test_a_box_round_it_is_no_larger(self, corners):
-        left = clipped(corners, 100, 60)
+        left = clip(corners, 100, 60)
         if not left:
             return
         x0, y0, x1, y1 = hull(left, 100, 60)
@@ -29,17 +29,17 @@ class TestClipped:
 
     @given(st.lists(st.tuples(st.floats(0, 100), st.floats(0, 60)), min_size=3, max_size=9))
     def test_what_was_inside_stays_as_it_is(self, corners):
-        assert corners == clipped(corners, 100, 60)
+        assert corners == clip(corners, 100, 60)
 
     @given(st.floats(-90, 90), st.floats(-90, 90), st.floats(1, 80), st.floats(1, 80))
     def test_of_a_box_the_common_part_is_left(self, x, y, w, h):
-        left = clipped([(x, y), (x + w, y), (x + w, y + h), (x, y + h)], 100, 60)
+        left = clip([(x, y), (x + w, y), (x + w, y + h), (x, y + h)], 100, 60)
         across, down = min(x + w, 100) - max(x, 0), min(y + h, 60) - max(y, 0)
 
         assert max(across, 0) * max(down, 0) == pytest.approx(area(left), abs=1e-6)
 
     def test_nothing_is_left_of_what_lies_outside(self):
-        assert [] == clipped([(200, 1), (300, 1), (300, 9)], 100, 60)
+        assert [] == clip([(200, 1), (300, 1), (300, 9)], 100, 60)
 
 
 def test_an_area_is_that_of_any_polygon_either_way_round():
@@ -50,7 +50,7 @@ def test_an_area_is_that_of_any_polygon_either_way_round():
 
 
 def test_a_diamond_around_the_frame_leaves_its_corners():
-    left = clipped([(2, -2), (6, 2), (2, 6), (-2, 2)], 4, 4)
+    left = clip([(2, -2), (6, 2), (2, 6), (-2, 2)], 4, 4)
 
     assert {(0.0, 0.0), (4.0, 0.0), (4.0, 4.0), (0.0, 4.0)} == set(left)
     assert 16 == area(left)

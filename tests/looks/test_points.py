@@ -95,14 +95,14 @@ class TestScans:
 
 class TestThinned:
     def test_places_lie_within_one_and_are_coloured_by_height_or_strength(self):
-        places, colours = points.thinned(np.array([[0, 0, 0], [2, 4, 8], [np.nan, 0, 0]]))
+        places, colours = points.thin(np.array([[0, 0, 0], [2, 4, 8], [np.nan, 0, 0]]))
 
         assert ([[-0.25, -0.5, -1], [0.25, 0.5, 1]], np.float32) == (places.tolist(), places.dtype)
         assert table("viridis")[[0, 255]].tolist() == colours.tolist()
-        assert table("viridis")[[255, 0]].tolist() == points.thinned(np.array([[0, 0, 0, 9], [2, 4, 8, 1]]))[1].tolist()
+        assert table("viridis")[[255, 0]].tolist() == points.thin(np.array([[0, 0, 0, 9], [2, 4, 8, 1]]))[1].tolist()
         assert (
             table("viridis")[[0, 0]].tolist()
-            == points.thinned(np.array([[0, 0, 0, 9, 1], [2, 4, 8, np.nan, 2]]) * [1, 1, 1, 0, 1])[1].tolist()
+            == points.thin(np.array([[0, 0, 0, 9, 1], [2, 4, 8, np.nan, 2]]) * [1, 1, 1, 0, 1])[1].tolist()
         )
 
     @pytest.mark.parametrize(
@@ -118,38 +118,38 @@ class TestThinned:
     def test_the_last_three_of_six_columns_are_colours_where_they_look_so(self, last, colours):
         array = np.concatenate([[[0, 0, 0], [2, 4, 8]], last], axis=1)
 
-        assert (colours or table("viridis")[[0, 255]].tolist()) == points.thinned(array)[1].tolist()
+        assert (colours or table("viridis")[[0, 255]].tolist()) == points.thin(array)[1].tolist()
 
     def test_of_very_many_points_every_so_manyth_is_kept(self):
         array = np.arange(3 * (2 * points.MOST + 1), dtype=float).reshape(-1, 3)
 
-        assert points.MOST == len(points.thinned(array[: points.MOST])[0])
-        assert points.MOST == len(points.thinned(array[: 2 * points.MOST])[0])
-        assert (2 * points.MOST + 3) // 3 == len(points.thinned(array)[0])
-        assert ((0, 3), (0, 3)) == tuple(part.shape for part in points.thinned(np.full((30, 3), np.nan)))
+        assert points.MOST == len(points.thin(array[: points.MOST])[0])
+        assert points.MOST == len(points.thin(array[: 2 * points.MOST])[0])
+        assert (2 * points.MOST + 3) // 3 == len(points.thin(array)[0])
+        assert ((0, 3), (0, 3)) == tuple(part.shape for part in points.thin(np.full((30, 3), np.nan)))
 
 
 class TestDrawn:
     def test_a_point_is_four_pixels_on_a_dark_ground(self):
-        found = points.drawn(np.ones((4, 3)), 40)
+        found = points.draw(np.ones((4, 3)), 40)
 
         assert {(20, 20), (20, 21), (21, 20), (21, 21)} == {
             tuple(each) for each in np.argwhere((found == (68, 1, 84)).all(axis=2)).tolist()
         }
         assert 1600 - 4 == int((found == (24, 26, 31)).all(axis=2).sum())
-        assert (24, 26, 31) == tuple(np.unique(points.drawn(np.full((9, 3), np.nan), 40).reshape(-1, 3), axis=0)[0])
+        assert (24, 26, 31) == tuple(np.unique(points.draw(np.full((9, 3), np.nan), 40).reshape(-1, 3), axis=0)[0])
 
     def test_near_points_are_over_far_ones(self):
         sight = np.array([np.sin(0.7), np.cos(0.7), np.tan(0.5)])  # as it is seen: to the side by 0.7, from above by 0.5
         near, far = [*-sight, 255, 0, 0], [*sight, 0, 0, 255]
 
         for cloud in ([near, far], [far, near]):
-            assert (255, 0, 0) == tuple(points.drawn(np.array(cloud), 40)[20, 20])
+            assert (255, 0, 0) == tuple(points.draw(np.array(cloud), 40)[20, 20])
 
     def test_right_is_right_and_up_is_up(self):
         corners = {"origin": (0, 0, 0), "x": (1, 0, 0), "y": (0, 1, 0), "z": (0, 0, 1)}
         colours = np.eye(4, 3) * 255
-        found = points.drawn(np.concatenate([list(corners.values()), colours[[3, 0, 1, 2]]], axis=1), 100)
+        found = points.draw(np.concatenate([list(corners.values()), colours[[3, 0, 1, 2]]], axis=1), 100)
         places = {name: np.argwhere((found == colour).all(axis=2)).mean(axis=0) for name, colour in zip("xyz", colours[:3], strict=True)}
 
         assert places["z"][0] < places["x"][0] < places["y"][0]

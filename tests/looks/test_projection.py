@@ -55,14 +55,14 @@ def test_what_cannot_be_projected_is_said():
     with pytest.raises(UsageError, match="too long for a map: at most 8,192"):
         projection.pca(np.zeros((2, 8193), np.float32))
     with pytest.raises(UsageError, match="There is no projection 'tsne'"):
-        projection.projected(np.zeros((2, 3)), "tsne")
+        projection.project(np.zeros((2, 3)), "tsne")
 
 
 def test_umap_names_its_package_where_it_is_not_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "umap", None)
 
     with pytest.raises(MissingPackageError, match="umap-learn"):
-        projection.projected(np.zeros((20, 3)), "umap")
+        projection.project(np.zeros((20, 3)), "umap")
 
 
 def test_colour_and_shape_tell_pictures_apart():

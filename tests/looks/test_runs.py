@@ -55,7 +55,7 @@ class TestThereAndBack:
 
     @given(MASKS, FORMS, st.integers(1, 50))
     def test_a_thinned_one_is_the_nearest_of_each_place(self, mask, form, side):
-        height, width, *counts = runs.thinned(runs.encode(mask, {"size": [], "counts": form}), side)
+        height, width, *counts = runs.thin(runs.encode(mask, {"size": [], "counts": form}), side)
         rows = ((np.arange(height) + 0.5) * mask.shape[0] / height).astype(int)
         columns = ((np.arange(width) + 0.5) * mask.shape[1] / width).astype(int)
 

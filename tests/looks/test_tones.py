@@ -60,7 +60,7 @@ class TestColours:
         ],
     )
     def test_the_span_is_told_by_the_numbers(self, array, expected):
-        assert expected == str(tones.coloured(array)[1])
+        assert expected == str(tones.colour(array)[1])
 
     def test_a_window_of_two_numbers_is_kept(self):
         shown, tone = tones.shade(ramp(np.int16), "soft tissue -160…240")
@@ -190,13 +190,13 @@ class TestBands:
     def test_four_bands_stay_where_they_are_of_eight_bits(self):
         array = np.arange(16 * 16 * 4, dtype=np.uint8).reshape(16, 16, 4)
 
-        assert array.tolist() == tones.coloured(array)[0].tolist() == tones.coloured(array, "raw")[0].tolist()
-        assert (16, 16, 3) == tones.coloured(array.astype(np.int32))[0].shape
-        assert "0 dark … 254 bright (min–max, colours)" == str(tones.coloured(array, "min–max")[1])
+        assert array.tolist() == tones.colour(array)[0].tolist() == tones.colour(array, "raw")[0].tolist()
+        assert (16, 16, 3) == tones.colour(array.astype(np.int32))[0].shape
+        assert "0 dark … 254 bright (min–max, colours)" == str(tones.colour(array, "min–max")[1])
 
     def test_a_span_is_told_by_the_least_and_the_greatest(self):
         def span(low: float, high: float, dtype: type = float) -> tuple[float, float, str]:
-            tone = tones.coloured(np.array([[[low, high, low]] * 2], dtype))[1]
+            tone = tones.colour(np.array([[[low, high, low]] * 2], dtype))[1]
             return tone.low, tone.high, tone.window
 
         assert (0, 1, "raw") == span(0.2, 1)
@@ -212,7 +212,7 @@ class TestBands:
         array = np.full((2, 2, 3), 0.5)
         array[0, 1, 2] = np.nan
 
-        assert [[[128] * 3, [*tones.BAD]], [[128] * 3] * 2] == tones.coloured(array, "0…1")[0].tolist()
+        assert [[[128] * 3, [*tones.BAD]], [[128] * 3] * 2] == tones.colour(array, "0…1")[0].tolist()
 
 
 class TestMotion:

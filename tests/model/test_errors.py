@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tarviz.model import errors
-from tarviz.model.errors import DataError, Fault, LimitError, MissingPackageError, StoreError, TarvizError, needed
+from tarviz.model.errors import DataError, Fault, LimitError, MissingPackageError, StoreError, TarvizError, require
 
 KINDS = [kind for name, kind in vars(errors).items() if name.endswith("Error")]
 WHOLE = DataError(
@@ -110,11 +110,11 @@ def test_a_missing_package_names_the_line_that_brings_it(extra: str | None, line
 def test_a_package_that_is_needed_is_imported_or_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
 
-    assert json is needed("json", "An answer")
+    assert json is require("json", "An answer")
     with pytest.raises(MissingPackageError, match="a plan needs the package yaml, which is not installed") as plain:
-        needed("yaml", "a plan")
+        require("yaml", "a plan")
     with pytest.raises(MissingPackageError, match="a plan needs the package pyyaml, which is not installed") as named:
-        needed("yaml", "a plan", "media", package="pyyaml")
+        require("yaml", "a plan", "media", package="pyyaml")
     assert ["pip install yaml", "pip install 'tarviz[media]'"] == [caught.value.hint for caught in (plain, named)]
     assert isinstance(plain.value.__cause__, ImportError)
 

@@ -494,7 +494,7 @@ class TestKinds:
         assert schema == str(op.run_schema(fields))
         assert needs == op.needs(frozenset({*touched, "x"}))
         assert op.needs(None) is None
-        assert touched == op.touched(fields)
+        assert touched == op.changed_fields(fields)
         assert {*touched} == op.named
 
     def test_what_is_seen_of_one_picture_holds_of_all_but_its_size(self) -> None:

@@ -10,10 +10,10 @@ import pytest
 from tarviz.model.errors import DataError
 from tarviz.read.blocks import Blocks
 from tarviz.read.stream import ReadOptions
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.read.tars import END, member, pax
 
-TEN = shard(numbered(10))
+TEN = shard(numbered_records(10))
 
 
 def blocks(data: bytes, **options: Any) -> Blocks:
@@ -30,7 +30,7 @@ class TestCut:
             for row, record in enumerate(block)
         ]
 
-        assert [(n, key.encode(), fields) for n, (key, fields) in enumerate(numbered(10))] == found
+        assert [(n, key.encode(), fields) for n, (key, fields) in enumerate(numbered_records(10))] == found
         assert 10 == run.walker.records
         assert len(TEN) == run.bytes
 
@@ -70,7 +70,7 @@ class TestEnd:
     def test_what_is_certain_comes_before_the_error(self):
         run = blocks(TEN[: 2560 * 5 + 700])
 
-        assert [key.encode() for key, _ in numbered(5)] == next(run).keys
+        assert [key.encode() for key, _ in numbered_records(5)] == next(run).keys
         with pytest.raises(DataError, match="E_TRUNCATED"):
             next(run)
 

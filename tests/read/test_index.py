@@ -17,7 +17,7 @@ from tarviz.read.index import Index
 from tarviz.read.picked import pick
 from tarviz.stores.cache_files import is_kept
 from tarviz.testing.faults import FaultServer
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 
 MANY = [("a", {f"f{number:05d}": b"%d" % number for number in range(3000)}), ("b", {"txt": b"1"})]
 
@@ -64,14 +64,14 @@ class TestFarAway:
 
     def test_no_options_are_looked_for_with_each_record(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         with FaultServer() as server:
-            index = stream.index(server.put("/a.tar", shard(numbered(20))), cache=False)
+            index = stream.index(server.put("/a.tar", shard(numbered_records(20))), cache=False)
             monkeypatch.setattr("tarviz.stores.options", lambda: pytest.fail("they were looked for"))
 
             assert ["3", "7"] == [bytes(index[number]["cls"]).decode() for number in (3, 17)]
 
     def test_keys_that_were_renewed_are_used(self, monkeypatch: pytest.MonkeyPatch):
         with FaultServer() as server:
-            server.put("/data/a.tar", shard(numbered(20)))
+            server.put("/data/a.tar", shard(numbered_records(20)))
             monkeypatch.setenv("AWS_ENDPOINT_URL", server.url)
             monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
             monkeypatch.setenv("AWS_ACCESS_KEY_ID", "KEY1")
@@ -89,7 +89,7 @@ class TestDamagedFile:
 
     def test_is_refused(self, tmp_path: Path):
         path = tmp_path / "a.tar"
-        path.write_bytes(shard(numbered(40)))
+        path.write_bytes(shard(numbered_records(40)))
         data = b"".join(stream.index(path, cache=False).shards[0].dump())
         found = ShardIndex.load(data)
         chance = random.Random(3)
@@ -132,14 +132,14 @@ class TestNumbers:
     def test_it_tells_how_many_shards_are_there(self, tmp_path: Path):
         told: list[tuple[int, int]] = []
         for name in "ab":
-            (tmp_path / f"{name}.tar").write_bytes(shard(numbered(2)))
+            (tmp_path / f"{name}.tar").write_bytes(shard(numbered_records(2)))
         stream.index(tmp_path, cache=False, progress=lambda *each: told.append(each))
 
         assert [(1, 2), (2, 2)] == told
 
     def test_it_is_kept_unless_that_is_not_wanted(self, tmp_path: Path):
         url = URL(str(tmp_path / "a.tar"))
-        Path(url).write_bytes(shard(numbered(2)))
+        Path(url).write_bytes(shard(numbered_records(2)))
         Index([url], cache=False)
         assert not is_kept("index", url)
 
@@ -190,9 +190,9 @@ def together(index: stream.Index, numbers: list[int]):
 
 def test_a_packed_shard_with_fewer_records_than_its_index_is_said(tmp_path: Path):
     path = tmp_path / "a.tar.xz"
-    path.write_bytes(lzma.compress(shard(numbered(20))))
+    path.write_bytes(lzma.compress(shard(numbered_records(20))))
     index = stream.index(path, cache=False)
-    path.write_bytes(lzma.compress(shard(numbered(5))))
+    path.write_bytes(lzma.compress(shard(numbered_records(5))))
 
     with pytest.raises(ChangedError, match="fewer records than when it was indexed"):
         index[17]

@@ -10,7 +10,7 @@ import pytest
 from tarviz.model.errors import TarvizError
 from tarviz.read import stream
 from tarviz.read.stream import ReadReport
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.conftest import each_case
 from tests.read.tars import END, member, pax, raw
 
@@ -41,10 +41,10 @@ def keys(found: list[tuple[str, dict[str, bytes], bool]]) -> list[str]:
 class TestBehindTheEnd:
     """F2, F20: what stands after the end-of-archive marker, wherever a window ends."""
 
-    SECOND = shard(numbered(200, prefix="second/"))
+    SECOND = shard(numbered_records(200, prefix="second/"))
 
     def test_a_second_archive_is_read_by_every_door(self, tmp_path):
-        path = kept(tmp_path, shard(numbered(3)) + self.SECOND)
+        path = kept(tmp_path, shard(numbered_records(3)) + self.SECOND)
         found, error, _ = read(path, concatenated=True)
         index = stream.index(path, concatenated=True)
 
@@ -54,7 +54,7 @@ class TestBehindTheEnd:
 
     @each_case("zeros", [0, 512, 61_440, 5_120_000])
     def test_a_second_archive_far_behind_is_read_by_every_door(self, tmp_path, zeros):
-        path = kept(tmp_path, shard(numbered(3)) + bytes(zeros) + self.SECOND)
+        path = kept(tmp_path, shard(numbered_records(3)) + bytes(zeros) + self.SECOND)
 
         assert 203 == len(read(path, concatenated=True)[0]) == len(stream.index(path, concatenated=True))
 
@@ -135,7 +135,7 @@ class TestHole:
 
     @pytest.mark.parametrize("size", [512, 1024, 4096])
     def test_is_an_error_in_strict_reading(self, tmp_path, size):
-        data = bytearray(shard(numbered(1200)))
+        data = bytearray(shard(numbered_records(1200)))
         place = 500 * 2560
         data[place : place + size] = bytes(size)
         path = kept(tmp_path, bytes(data))

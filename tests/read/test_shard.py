@@ -15,13 +15,13 @@ from tarviz.read.report import ReadReport
 from tarviz.read.shard import Shard, adjacent_blocks
 from tarviz.read.shard_index import entered_blocks, entry
 from tarviz.stores.base import Stat, Stream
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.read.tars import END, member
 
 
 @pytest.fixture
 def data():
-    return shard(numbered(20))
+    return shard(numbered_records(20))
 
 
 def everything(opened: Shard) -> bytes:

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tarviz.model.errors import ChangedError, DataError, LimitError, NotFoundError, TarvizError, TarvizWarning, UsageError
 from tarviz.read import stream
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.testing.strategies import records as record_lists
 from tests import effort, memory
 from tests.conftest import DATA, corpus, each_case, unpacked
@@ -218,7 +218,7 @@ class TestRecords:
         assert {"W_NO_KEY": 2} == run.report.counts()
 
     def test_closing_lets_go_of_the_file(self, tmp_path):
-        path = write(tmp_path, numbered(5000))
+        path = write(tmp_path, numbered_records(5000))
         before = len(list(Path("/proc/self/fd").iterdir()))
         for _ in range(50):
             for _record in stream.records(path):
@@ -277,7 +277,7 @@ class TestCuts:
 
     def test_lenient_reading_marks_what_may_lack_a_member(self, tmp_path):
         path = tmp_path / "a.tar"
-        path.write_bytes(shard(numbered(2))[: 2 * (512 + 1024 + 512)])
+        path.write_bytes(shard(numbered_records(2))[: 2 * (512 + 1024 + 512)])
         found, error, report = read(path, strict=False)
 
         assert error is None
@@ -287,7 +287,7 @@ class TestCuts:
 
 class TestSkip:
     def damaged(self, folder: Path, *members: int) -> Path:
-        data = bytearray(shard(numbered(1000, payload=b"x" * 100)))
+        data = bytearray(shard(numbered_records(1000, payload=b"x" * 100)))
         for member in members:
             data[member * 1024 + 5] ^= 1
         path = folder / "a.tar"
@@ -359,7 +359,7 @@ class TestGroup:
         assert [("a", {"jpg": b"5", "cls": b"3"}), ("b", {"jpg": b"2", "cls": b"4"})] == plain(found)
 
     def test_is_the_same_as_adjacent_where_nothing_returns(self, tmp_path):
-        path = write(tmp_path, numbered(300))
+        path = write(tmp_path, numbered_records(300))
 
         assert plain(stream.records(path)) == plain(stream.records(path, group="shard"))
 
@@ -368,14 +368,14 @@ class TestBlocks:
     @each_case("start", [0, 17, 60])
     @each_case("stop", [0, 17, 18, 50, None])
     def test_any_range_of_records_is_that_range(self, tmp_path, start, stop):
-        path = write(tmp_path, numbered(50))
+        path = write(tmp_path, numbered_records(50))
         found = [record for block in stream.blocks(str(path), ReadOptions(block_size=4096), start=start, stop=stop) for record in block]
 
-        assert numbered(50)[start:stop] == plain(found)
+        assert numbered_records(50)[start:stop] == plain(found)
         assert list(range(50))[start:stop] == [record.index for record in found]
 
     def test_spans_are_tars_of_one_record(self, tmp_path):
-        path = write(tmp_path, numbered(20), format=tarfile.PAX_FORMAT, mtime=1.5)
+        path = write(tmp_path, numbered_records(20), format=tarfile.PAX_FORMAT, mtime=1.5)
         for block in stream.blocks(str(path)):
             for row, (begin, end, alone) in enumerate(zip(*block.spans, strict=True)):
                 with tarfile.open(fileobj=io.BytesIO(bytes(block.data[begin:end]) + bytes(1024))) as tar:
@@ -386,7 +386,7 @@ class TestBlocks:
 class TestIndex:
     def test_reads_records_by_number_and_key(self, tmp_path):
         for number in range(2):
-            write(tmp_path, numbered(100, prefix=f"s{number}/"), f"s-{number}.tar")
+            write(tmp_path, numbered_records(100, prefix=f"s{number}/"), f"s-{number}.tar")
         index = stream.index(tmp_path)
 
         assert 200 == len(index)
@@ -400,7 +400,7 @@ class TestIndex:
             index[200]
 
     def test_reads_only_the_bytes_of_the_record(self, tmp_path, monkeypatch):
-        path = write(tmp_path, numbered(100))
+        path = write(tmp_path, numbered_records(100))
         index = stream.index(path)
         asked = []
         store = type(stream.stores.of(str(path)))
@@ -411,19 +411,19 @@ class TestIndex:
         assert sum(asked) <= 512 + 1024 + 1024 + 6
 
     def test_is_kept_and_never_stale(self, tmp_path, monkeypatch):
-        path = write(tmp_path, numbered(100))
+        path = write(tmp_path, numbered_records(100))
         first = stream.index(path)
         monkeypatch.setattr("tarviz.read.shard_index._build", lambda *given: pytest.fail("built again"))
         assert list(first.keys()) == list(stream.index(path).keys())
         monkeypatch.undo()
 
-        write(tmp_path, numbered(7))
+        write(tmp_path, numbered_records(7))
 
         assert 7 == len(stream.index(path))
 
     def test_a_damaged_cache_file_is_built_again(self, tmp_path, monkeypatch):
         monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
-        path = write(tmp_path, numbered(100))
+        path = write(tmp_path, numbered_records(100))
         stream.index(path)
         (kept,) = (tmp_path / "cache" / "index").iterdir()
         kept.write_bytes(kept.read_bytes()[:300])
@@ -431,19 +431,19 @@ class TestIndex:
         assert 100 == len(stream.index(path))
 
     def test_a_shard_that_changed_is_not_read_through_an_old_index(self, tmp_path):
-        path = write(tmp_path, numbered(100))
+        path = write(tmp_path, numbered_records(100))
         index = stream.index(path)
-        write(tmp_path, numbered(100, payload=b"y" * 600))
+        write(tmp_path, numbered_records(100, payload=b"y" * 600))
         with pytest.raises(ChangedError):
             index[0]
 
     @pytest.mark.parametrize("name", ["a.tar.gz", "a.tar"])
     def test_compressed_shards_give_the_same_records(self, tmp_path, name):
         path = tmp_path / name
-        path.write_bytes(gzip.compress(shard(numbered(50))))
+        path.write_bytes(gzip.compress(shard(numbered_records(50))))
         index = stream.index(path)
 
-        assert numbered(50)[33:34] == plain([index[33]])
+        assert numbered_records(50)[33:34] == plain([index[33]])
 
     @given(record_lists())
     @settings(max_examples=60, deadline=None)
@@ -463,7 +463,7 @@ class TestIndex:
     def test_dali_reads_and_writes_the_same(self, tmp_path):
         from tarviz.formats.index import parse_dali
 
-        index = stream.index(write(tmp_path, numbered(3))).shards[0]
+        index = stream.index(write(tmp_path, numbered_records(3))).shards[0]
         text = index.to_dali()
 
         assert "v1.2 3" == text.splitlines()[0]
@@ -512,11 +512,11 @@ class TestStoresThatFail:
         from tarviz.testing.faults import Fault as Plan
 
         with FaultServer() as server:
-            url = server.put("/a.tar", shard(numbered(50)), plan=[Plan(lie=1000, times=ALWAYS)])
+            url = server.put("/a.tar", shard(numbered_records(50)), plan=[Plan(lie=1000, times=ALWAYS)])
             found, error, report = read(url)
 
         assert error is None
-        assert numbered(50) == plain(found)
+        assert numbered_records(50) == plain(found)
         assert [("W_LENGTH", url)] == [(fault.code, fault.shard) for fault in report.warnings]
         assert report.warnings[0].message.endswith("The tar itself is whole.")
 
@@ -524,14 +524,14 @@ class TestStoresThatFail:
         from tarviz.testing.faults import Fault as Plan
         from tarviz.testing.faults import FaultServer
 
-        data = shard(numbered(500))
+        data = shard(numbered_records(500))
         with FaultServer() as server:
             url = server.put("/a.tar", data, plan=[Plan(cut=len(data) // 2, then=data[::-1])])
             found, error, _ = read(url)
 
         assert "E_CHANGED" == error.code
         assert 200 < len(found) < 260
-        assert numbered(500)[: len(found)] == plain(found)
+        assert numbered_records(500)[: len(found)] == plain(found)
 
 
 class TestFarApart:

@@ -145,7 +145,7 @@ class TestAChoice:
             view[len(expected)]
 
     def test_of_a_shard_that_was_replaced_is_an_error(self, urls: list[str]) -> None:
-        pipeline = Pipeline(urls, "decode(cls)", select="cls", where="cls > 3").chosen()
+        pipeline = Pipeline(urls, "decode(cls)", select="cls", where="cls > 3").choose()
         data = Path(urls[2]).read_bytes()
         Path(urls[2]).unlink()
         Path(urls[2]).write_bytes(data)

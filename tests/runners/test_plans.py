@@ -33,7 +33,7 @@ from tarviz.runners.plans import (
 from tarviz.runners.shares import Piece, ShareReader
 from tarviz.runners.shuffle_buffer import shuffled
 from tarviz.stores.base import Stat
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 
 RUNS = st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 30), min_size=1, max_size=8, unique=True).map(sorted)), max_size=6)
 
@@ -41,7 +41,7 @@ RUNS = st.lists(st.tuples(st.integers(0, 2), st.lists(st.integers(0, 30), min_si
 @pytest.fixture
 def pipeline(tmp_path: Path, make: Callable[..., Path]) -> Pipeline:
     """Three shards, of 5, 4 and 6 records."""
-    urls = [str(make(numbered(count, prefix=f"{at}/"), f"{at}.tar")) for at, count in enumerate((5, 4, 6))]
+    urls = [str(make(numbered_records(count, prefix=f"{at}/"), f"{at}.tar")) for at, count in enumerate((5, 4, 6))]
     return Pipeline(urls, "decode(cls)", select="cls", seed=3)
 
 

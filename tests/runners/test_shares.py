@@ -360,7 +360,7 @@ CHOICE = [number for number in range(47) if number % 10 > 3]
 
 
 def choosing(pipeline: Pipeline) -> Pipeline:
-    return Pipeline(pipeline.urls, "decode(cls)", select="cls", where="cls % 10 > 3").chosen()
+    return Pipeline(pipeline.urls, "decode(cls)", select="cls", where="cls % 10 > 3").choose()
 
 
 class TestAChoice:

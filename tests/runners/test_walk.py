@@ -19,13 +19,13 @@ from tarviz.runners.shares import ShareReader
 from tarviz.runners.walk import Walk
 from tarviz.samples import write_shard
 from tarviz.stores.base import Stat
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 
 
 @pytest.fixture
 def damaged(make: Callable[..., Path]) -> Path:
     """43 records of 2,560 bytes; the first header behind 40 of them is damaged."""
-    data = bytearray(shard(numbered(43)))
+    data = bytearray(shard(numbered_records(43)))
     data[40 * 2560] ^= 0x55
     return make(bytes(data))
 
@@ -50,14 +50,14 @@ def test_a_picture_under_another_ending_is_named(tmp_path: Path, chain: str | No
 
 
 def test_a_place_is_behind_its_value(make: Callable[..., Path]) -> None:
-    pipeline = Pipeline(make(numbered(3)), select="__index__")
+    pipeline = Pipeline(make(numbered_records(3)), select="__index__")
     found = list(Walk(pipeline, repeat=2, chunk=2).values(ReaderPlan(pipeline, ShareReader()), 0, ReadReport(), Trail()))
 
     assert [(Position(turn, 0, number + 1), number) for turn in (0, 1) for number in range(3)] == found
 
 
 def test_a_walk_goes_on_from_a_place(make: Callable[..., Path]) -> None:
-    pipeline = Pipeline(make(numbered(5)), select="__index__")
+    pipeline = Pipeline(make(numbered_records(5)), select="__index__")
     trail = Trail(Position(1, 0, 3))
 
     assert [3, 4] == [value for _, value in Walk(pipeline, repeat=2).values(ReaderPlan(pipeline, ShareReader()), 0, ReadReport(), trail)]

@@ -14,7 +14,7 @@ from tarviz.model.types import URL
 from tarviz.stores.hf import HubStore, find_token
 from tarviz.testing.faults import ALWAYS, Fault, FaultServer
 from tarviz.testing.stores import DATA, StoreTests
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.conftest import each_case
 from tests.servers.clock import FakeClock
 from tests.servers.hub import TOKEN
@@ -258,7 +258,7 @@ class TestBucket(StoreTests):
     @pytest.mark.matrix
     def test_shards_are_found_by_folder_and_pattern_and_read(self, folder, written):
         for number in range(5):
-            self.put(None, f"{folder}/train-{number}.tar", shard(numbered(4)))
+            self.put(None, f"{folder}/train-{number}.tar", shard(numbered_records(4)))
 
         assert 20 == len(list(tarviz.records(f"{folder}/"))) == len(list(tarviz.records("hf://buckets/org/name/**/*.tar")))
         assert 8 == len(list(tarviz.records(f"{folder}/train-{{3..9}}.tar")))
@@ -308,13 +308,13 @@ class TestBucket(StoreTests):
 class TestUpload:
     @pytest.mark.matrix
     def test_shards_and_their_card_are_a_commit_each_and_read_back(self, written, tmp_path, capsys):
-        (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
+        (tmp_path / "a.tar").write_bytes(shard(numbered_records(20)))
         place = "hf://datasets/org/name/data/train.tar"
 
         assert 0 == cli.main(["cat", str(tmp_path / "a.tar"), "-o", place])
         assert 0 == cli.main(["card", place, "-o", "hf://datasets/org/name/README.md"])
         assert [["data/train.tar"], ["README.md"]] == [names for names in written.commits if names != ["contact.webp"]][:2]
-        assert [(key, dict(fields)) for key, fields in numbered(20)] == [
+        assert [(key, dict(fields)) for key, fields in numbered_records(20)] == [
             (record.key, {ext: bytes(data) for ext, data in record.items()}) for record in tarviz.records(place)
         ]
         assert b"train.tar" in written.files["README.md"]
@@ -330,7 +330,7 @@ class TestUpload:
         assert not are_progress_bars_disabled()
 
     def test_without_a_token_nothing_is_sent_and_the_line_to_type_is_said(self, written, tmp_path, monkeypatch):
-        (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
+        (tmp_path / "a.tar").write_bytes(shard(numbered_records(20)))
         monkeypatch.delenv("HF_TOKEN")
 
         with pytest.raises(StoreError, match=r"E_AUTH hf://datasets/org/name/a\.tar: .*Run hf auth login, or set HF_TOKEN"):
@@ -339,7 +339,7 @@ class TestUpload:
 
     @pytest.mark.parametrize(("token", "refuses", "said"), [("hf_other", 0, "E_AUTH"), (TOKEN, 403, "E_AUTH"), (TOKEN, 409, "E_WRITE")])
     def test_a_refused_commit_leaves_nothing(self, written, tmp_path, monkeypatch, token, refuses, said):
-        (tmp_path / "a.tar").write_bytes(shard(numbered(20)))
+        (tmp_path / "a.tar").write_bytes(shard(numbered_records(20)))
         monkeypatch.setenv("HF_TOKEN", token)
         written.refuses = refuses
 
@@ -348,7 +348,7 @@ class TestUpload:
         assert ({}, []) == (written.files, written.commits)
 
     def test_a_shard_that_breaks_off_is_not_committed(self, written, tmp_path):
-        (tmp_path / "a.tar").write_bytes(shard(numbered(20))[:9000])
+        (tmp_path / "a.tar").write_bytes(shard(numbered_records(20))[:9000])
 
         with pytest.raises(DataError, match="E_TRUNCATED"):
             tarviz.cat(tmp_path / "a.tar", "hf://datasets/org/name/a.tar")

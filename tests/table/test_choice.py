@@ -22,36 +22,36 @@ def urls(make) -> list[URL]:
 
 
 def test_a_condition_and_keys_choose_what_both_do(urls):
-    found = choice.chosen(urls, ReadOptions(where="cls > 0", keys=("b2", "a0", "a3")))
+    found = choice.choose(urls, ReadOptions(where="cls > 0", keys=("b2", "a0", "a3")))
 
     assert {urls[0]: [3], urls[1]: [2]} == {url: rows.tolist() for url, rows in found.rows.items()}
     assert set(urls) == set(found.versions)
     assert frozenset() == found.streams
-    only = choice.chosen(["-", *urls[:1]], ReadOptions(where="cls > 2"))
+    only = choice.choose(["-", *urls[:1]], ReadOptions(where="cls > 2"))
     assert ({urls[0]: [3]}, frozenset("-")) == ({url: rows.tolist() for url, rows in only.rows.items()}, only.streams)
 
 
 def test_records_out_of_order_are_not_chosen_from(urls):
     with pytest.raises(UsageError, match='a condition and group="shard" do not go together'):
-        choice.chosen(urls, ReadOptions(where="cls = 1", group="shard"))
+        choice.choose(urls, ReadOptions(where="cls = 1", group="shard"))
 
 
 def test_keys_are_given_or_the_lines_of_a_file(tmp_path, monkeypatch):
     file = tmp_path / "keys"
     file.write_bytes(b"a\n\n b\n  \n\xff\n")
 
-    assert ["a", " b", "\udcff"] == choice.listed(str(file))
-    assert ["a", "b"] == choice.listed(("a", "b"))
+    assert ["a", " b", "\udcff"] == choice.list_keys(str(file))
+    assert ["a", "b"] == choice.list_keys(("a", "b"))
     file.write_bytes("\ufeffa\r\nb\u2028c\x85\n".encode())  # as Windows writes it; one end of a line, of those that Unicode has
-    assert ["a", "b\u2028c\x85"] == choice.listed(str(file))
+    assert ["a", "b\u2028c\x85"] == choice.list_keys(str(file))
     file.write_bytes(b"a\n\n b\n  \n\xff\n")
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        choice.listed(str(tmp_path / "nowhere"))
+        choice.list_keys(str(tmp_path / "nowhere"))
     monkeypatch.setattr(choice, "MAX_KEYS", 10)
     with pytest.raises(UsageError, match="too large for a list of keys"):
-        choice.listed(str(file))
+        choice.list_keys(str(file))
     monkeypatch.setattr(choice, "MAX_KEYS", 11)
-    assert 3 == len(choice.listed(str(file)))
+    assert 3 == len(choice.list_keys(str(file)))
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8")).filter(lambda key: key.strip() and "\n" not in key and key[-1] != "\r")))
@@ -60,7 +60,7 @@ def test_a_list_of_keys_reads_back(keys):
     with NamedTemporaryFile() as file:
         Path(file.name).write_bytes(choice.listing(keys))
 
-        assert keys == choice.listed(file.name)
+        assert keys == choice.list_keys(file.name)
 
 
 def test_what_is_no_line_is_not_listed():
@@ -72,13 +72,13 @@ def test_what_is_no_line_is_not_listed():
 def test_a_list_that_another_program_wrote(tmp_path):
     (tmp_path / "keys").write_bytes(b"\xef\xbb\xbfa\r\nb\r\n")
 
-    assert ["a", "b"] == choice.listed(str(tmp_path / "keys"))
+    assert ["a", "b"] == choice.list_keys(str(tmp_path / "keys"))
 
 
 def test_conditions_and_searches_are_joined():
-    assert "(search('boat')) and (cls = 1)" == choice.joined(["boat", "  ", "cls = 1 "])
-    assert "cls = 1" == choice.joined(["", "cls = 1"])
-    assert "" == choice.joined([])
+    assert "(search('boat')) and (cls = 1)" == choice.join_conditions(["boat", "  ", "cls = 1 "])
+    assert "cls = 1" == choice.join_conditions(["", "cls = 1"])
+    assert "" == choice.join_conditions([])
 
 
 def test_a_wrong_key_is_named_with_the_nearest(urls):

@@ -32,4 +32,4 @@ def test_fields_have_the_columns_of_their_kind_in_this_order():
 
 
 def test_columns_that_keep_documents_and_small_pictures_are_seen_by_no_question():
-    assert [True, True, False] == [columns.hidden(name) for name in (columns.text_of("json"), columns.small_of("jpg"), "text")]
+    assert [True, True, False] == [columns.is_hidden(name) for name in (columns.text_of("json"), columns.small_of("jpg"), "text")]

@@ -16,10 +16,10 @@ import tarviz
 from tarviz.cli import main
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import ChangedError, UsageError
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.stream import ReadOptions
 from tarviz.read.stream import blocks as read_blocks
-from tarviz.table.conditions import joined
+from tarviz.table.conditions import join
 from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
 
@@ -202,7 +202,7 @@ class TestOneRecord:
         ],
     )
     def test_a_condition_that_is_misspelled_is_no_search_for_its_words(self, animals, text, said):
-        for ask in (tarviz.table(animals).rows, lambda text: tarviz.table(animals).rows(joined((text, "cls = 3")))):
+        for ask in (tarviz.table(animals).rows, lambda text: tarviz.table(animals).rows(join((text, "cls = 3")))):
             with pytest.raises(UsageError, match=said) as error:
                 ask(text)
             assert "E_QUERY" == error.value.code
@@ -222,7 +222,7 @@ class TestOneRecord:
 
         alone, beside = asked(text), None
         with contextlib.suppress(UsageError):
-            beside = asked(joined((text, "cls = 3")))
+            beside = asked(join((text, "cls = 3")))
         assert beside == (None if alone is None else [at for at in alone if at == 0])
 
     @pytest.mark.parametrize(
@@ -305,7 +305,7 @@ class TestReaders:
         assert 1 == run.report.records
 
     def test_a_shard_replaced_after_its_records_were_chosen_is_an_error(self, shards):
-        options = resolved([str(each) for each in shards], ReadOptions(where=WHERE))
+        options = resolve([str(each) for each in shards], ReadOptions(where=WHERE))
         shards[0].write_bytes(shards[1].read_bytes() + bytes(512))
 
         with pytest.raises(ChangedError):

@@ -38,11 +38,11 @@ def test_a_query_may_use_half_of_the_machine_and_4_gib_at_most():
 
 @pytest.mark.parametrize("package", ["duckdb", "pyarrow"])
 def test_what_is_not_installed_is_named(monkeypatch, package):
-    database.needed()
+    database.require()
     monkeypatch.setitem(sys.modules, package, None)
 
     with pytest.raises(MissingPackageError, match=rf"{package}.*tarviz\[table\]"):
-        database.needed()
+        database.require()
 
 
 @pytest.mark.parametrize("values", ["1 -2.50 1e2 null", "2.50 9007199254740993 1e30 1", '1e2 "x" [1,2.50] {"a":1.0}'])

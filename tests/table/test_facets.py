@@ -143,7 +143,7 @@ class TestOfRandomNumbers:
         name, condition = table.expression(column), table.condition(where)
 
         for part, fits in ((facet.all, "true"), (facet.kept, condition)):
-            ((records, there, distinct, low, high),) = table.fetched(
+            ((records, there, distinct, low, high),) = table.fetch(
                 f"SELECT count(*), count({name}), count(DISTINCT {name}), min({name}), max({name}) FROM records WHERE {fits}"
             )
             assert (records, records - there, distinct, low, high) == (part.records, part.missing, part.distinct, part.min, part.max)

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 import tarviz
-from tarviz.table.making.json_structure import merged
+from tarviz.table.making.json_structure import merge
 from tests.table.random_json import drawn, oracle
 
 SETS = 150  # 15 of them in `make test`; `make fuzz` tries 2,000
@@ -140,7 +140,7 @@ def test_structures_merge_as_duckdb_merges_documents(one: str, other: str):
     def structure(*texts: str) -> Any:
         return typed_json(payload_column("json", [b'{"p": %s}' % text.encode() for text in texts])).structure
 
-    assert structure(one, other) == merged(structure(one), structure(other))
+    assert structure(one, other) == merge(structure(one), structure(other))
 
 
 @pytest.mark.matrix

@@ -14,7 +14,7 @@ import tarviz
 from tarviz.cli import main
 from tarviz.model.errors import LimitError, MissingPackageError, TarvizError, UsageError
 from tarviz.read.stream import ReadReport, blocks
-from tarviz.table.interrupts import stopped
+from tarviz.table.interrupts import stop_error
 from tarviz.table.refusals import translate
 from tarviz.table.streamed import StreamCondition
 from tarviz.testing.strategies import shard
@@ -301,7 +301,7 @@ def test_memory_time_and_depth_are_limits_and_a_name_that_is_no_column_is_answer
 
     assert isinstance(translate(duckdb.OutOfMemoryException("x")), LimitError)
     assert "nested too deep" in str(translate(RecursionError()))
-    assert stopped().message == translate(duckdb.InterruptException("x")).message
+    assert stop_error().message == translate(duckdb.InterruptException("x")).message
     assert "no column a.b. Hint: Nearest: a.c." in str(translate(duckdb.BinderException("x"), near.get, ["tag", "a.b"]))
     assert "no column" not in str(translate(duckdb.BinderException("x"), near.get, ["objects.label"]))
     assert "no column" not in str(translate(duckdb.ConversionException("x"), near.get, ["a.b"]))

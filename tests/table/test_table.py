@@ -398,9 +398,9 @@ class TestRows:
     def test_are_chosen_by_key(self, make):
         table = tarviz.table([make(SIX), make(SIX[:1], "b.tar")])
 
-        assert ([0, 0, 1], [0, 4, 0]) == ((rows := table.keyed(["b/4", "a/0"])).shard.tolist(), rows.n.tolist())
+        assert ([0, 0, 1], [0, 4, 0]) == ((rows := table.by_keys(["b/4", "a/0"])).shard.tolist(), rows.n.tolist())
         with pytest.raises(UsageError, match=r"'a/9' first.*Nearest: a/"):
-            table.keyed(["a/0", "a/9"])
+            table.by_keys(["a/0", "a/9"])
 
 
 def test_a_table_that_nobody_holds_is_gone_at_once(make):
@@ -521,16 +521,16 @@ class TestRemembered:
             calls.append(table.sql("SELECT max(json.w) FROM records").fetchall()[0][0])
             return len(calls)
 
-        assert [1, 2, 2] == [table.remembered("count", count) for _ in range(3)]  # the first made a column, and was asked before it
+        assert [1, 2, 2] == [table.remember("count", count) for _ in range(3)]  # the first made a column, and was asked before it
 
     def test_it_is_kept_until_tags_change(self, make):
         table = tarviz.table(make([("a", {"cls": b"1"})]))
         table.make([])
         calls = iter(range(9))
 
-        found = [table.remembered("n", lambda: next(calls)) for _ in range(2)]
+        found = [table.remember("n", lambda: next(calls)) for _ in range(2)]
         table.retag()
-        found.append(table.remembered("n", lambda: next(calls)))
+        found.append(table.remember("n", lambda: next(calls)))
 
         assert [0, 0, 1] == found
 
@@ -703,7 +703,7 @@ def test_columns_and_the_paths_inside_them_have_their_types(make):
 def test_records_are_taken_with_every_column_made_so_far(make):
     table = tarviz.table([make(SIX), make(SIX[:2], "b.tar")])
     table.sql("SELECT cls FROM records").fetchall()
-    found = table.taken(np.array([1, 0, 0], np.int32), np.array([1, 5, 0]))
+    found = table.take(np.array([1, 0, 0], np.int32), np.array([1, 5, 0]))
 
     assert ["a/0", "b/5", "a/1"] == found.column("key").to_pylist()
     assert [3, None, 1] == found.column("cls").to_pylist()

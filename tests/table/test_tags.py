@@ -133,11 +133,11 @@ class TestWhose:
 
         table = tarviz.table("a.tar")
         assert [("b",)] == table.sql("SELECT key FROM records WHERE tag = 'bad'").fetchall()
-        assert [("a.tar", "a")] == table.tags.gone()
+        assert [("a.tar", "a")] == table.tags.missing()
         assert {GONE: 1} == tarviz.sql("SELECT * FROM records", "a.tar").findings
         (own / "a.tar").write_bytes(shard(TWO))
         assert [("a", "bad", ""), ("b", "bad", "")] == tagged("a.tar")
-        assert [] == tarviz.table("a.tar").tags.gone()
+        assert [] == tarviz.table("a.tar").tags.missing()
 
 
 class TestWhere:

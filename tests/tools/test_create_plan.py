@@ -16,7 +16,7 @@ from tarviz.commands.create import create
 from tarviz.commands.tsv import tsv
 from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.types import URL
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.testing.strategies import records as record_lists
 from tarviz.tools.create_plan import Planned, paths_in, read_plan
 from tests.commands.conftest import LARGE, listed, plain
@@ -160,7 +160,7 @@ class TestParquet:
 
     def test_tsv_there_and_back(self, make: Make, out: Path, tmp_path: Path):
         pytest.importorskip("pyarrow", reason="a table needs pyarrow: pip install 'tarviz[table]'")
-        content = numbered(20)
+        content = numbered_records(20)
 
         tsv(make(content), tmp_path / "plan.parquet", fields="png cls", format="parquet")
         create(tmp_path / "plan.parquet", out)

@@ -13,7 +13,7 @@ import pytest
 import tarviz
 from tarviz.commands.cat import cat
 from tarviz.model.errors import DataError, UsageError
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tarviz.tools import field_selection
 from tarviz.tools.field_selection import Pick, columns, key_template, picks, substitution
 from tests.commands.conftest import names, plain
@@ -94,7 +94,7 @@ class TestWritten:
         assert [b"a-0.JPG"] == names(tmp_path / "out.tar")
 
     def test_large_payloads_go_under_new_names_from_where_they_lie(self, make: Callable[..., Path], tmp_path: Path):
-        content = numbered(3, payload=b"\xff" * 70_001)
+        content = numbered_records(3, payload=b"\xff" * 70_001)
         cat(str(make(content)), tmp_path / "out.tar", key="k{n}")
 
         assert [(f"k{at}", fields) for at, (_, fields) in enumerate(content)] == plain(tmp_path / "out.tar")
@@ -130,25 +130,25 @@ class TestOneByOne:
     def test_a_choice_is_of_the_order_drawn(
         self, make: Callable[..., Path], tmp_path: Path, payload: bytes, choice: dict[str, Any], part: slice
     ):
-        path = make(numbered(14, payload=payload))
+        path = make(numbered_records(14, payload=payload))
         cat(path, tmp_path / "all.tar", shuffle=6, seed=3)
         made = cat(path, tmp_path / "some.tar", shuffle=6, seed=3, **choice)
 
         whole = plain(tmp_path / "all.tar")
-        assert sorted(whole) == numbered(14, payload=payload) != whole
+        assert sorted(whole) == numbered_records(14, payload=payload) != whole
         assert whole[part] == plain(tmp_path / "some.tar")
         assert len(whole[part]) == made.records
 
     def test_more_than_are_held_at_once(self, make: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(field_selection, "_TOGETHER", 4)
-        path = make(numbered(30))
+        path = make(numbered_records(30))
         made = cat(path, tmp_path / "o.tar", shuffle=1, seed=1)
 
-        assert numbered(30) == sorted(plain(tmp_path / "o.tar"))
+        assert numbered_records(30) == sorted(plain(tmp_path / "o.tar"))
         assert (30, (tmp_path / "o.tar").stat().st_size) == (made.records, made.bytes)
 
     def test_nothing_is_read_behind_the_last_one_wanted(self, make: Callable[..., Path], tmp_path: Path):
-        paths = [str(make(numbered(9, prefix=name), f"{name}.tar")) for name in "ab"]
+        paths = [str(make(numbered_records(9, prefix=name), f"{name}.tar")) for name in "ab"]
         random.Random(5).shuffle(order := list(paths))
         Path(order[1]).write_bytes(b"no tar at all" * 100)
 

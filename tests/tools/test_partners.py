@@ -17,7 +17,7 @@ from tarviz.commands.tsv import tsv
 from tarviz.model.errors import DataError, SchemaError, UsageError
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.tools import partners
 from tests.commands.conftest import plain
 
@@ -57,7 +57,7 @@ def duckdb() -> None:
 class TestTables:
     def test_columns_become_json_of_their_types(self, make, tmp_path, out):
         for form in ["csv", "csv.gz", "tsv", "jsonl", "parquet"]:
-            result = join(make(numbered(10)), written(tmp_path, form), out, on="filename")
+            result = join(make(numbered_records(10)), written(tmp_path, form), out, on="filename")
 
             found = [fields.get("json") for _, fields in plain(out)]
             assert [{name: row[name] for name in row if name != "filename"} for row in ROWS] == [
@@ -68,7 +68,7 @@ class TestTables:
 
     @pytest.mark.parametrize("form", ["csv", "jsonl", "parquet"])
     def test_columns_become_fields_of_their_own(self, make: Make, tmp_path: Path, out: Path, form: str):
-        a = make([(key, {"png": b""}) for key, _ in numbered(8)])
+        a = make([(key, {"png": b""}) for key, _ in numbered_records(8)])
 
         join(a, written(tmp_path, form), out, on="filename", fields={"count": "cls", "label": "txt"})
 
@@ -211,15 +211,15 @@ class TestTables:
             (tmp_path / "l.csv").write_bytes(text.encode())
 
             with pytest.raises(UsageError, match=message):
-                join(make(numbered(1)), tmp_path / "l.csv", out, **options)
+                join(make(numbered_records(1)), tmp_path / "l.csv", out, **options)
             assert not out.exists()
 
     def test_one_table_at_a_time_and_on_is_for_tables(self, make: Make, tmp_path: Path, out: Path):
         (tmp_path / "l.csv").write_text("key,w\na,1\n")
         with pytest.raises(UsageError, match="one table"):
-            join(make(numbered(1)), [tmp_path / "l.csv", tmp_path / "l.csv"], out)
+            join(make(numbered_records(1)), [tmp_path / "l.csv", tmp_path / "l.csv"], out)
         with pytest.raises(UsageError, match="column of a table"):
-            join(make(numbered(1)), make(numbered(1), "b.tar"), out, on="key")
+            join(make(numbered_records(1)), make(numbered_records(1), "b.tar"), out, on="key")
 
 
 class TestOtherShards:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tarviz.commands.proc import proc
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tarviz.tools import shell_driver
 from tests.commands.conftest import plain
 
@@ -46,14 +46,14 @@ class TestDriver:
         script = out.with_name("count.py")
         script.write_text(count)
 
-        proc(make(numbered(3)), out, command=f"{sys.executable} {script}{more}")
+        proc(make(numbered_records(3)), out, command=f"{sys.executable} {script}{more}")
 
         # the fourth is that of the folder /proc/self/fd itself
         assert [b"0 1 2 3"] * 3 == [fields["fds"] for _, fields in plain(out)]
 
     @pytest.mark.parametrize("command", ["rm -f sample.png", "chmod 500 .", "mkdir -p more/b", "ln -s / sample.up", "touch sample.a.b"])
     def test_nothing_of_one_record_is_there_for_the_next(self, make: Make, out: Path, command: str):
-        given = numbered(4)
+        given = numbered_records(4)
         proc(make(given[:2] + [(key, {"cls": fields["cls"]}) for key, fields in given[2:]]), out, command=command)
         found = plain(out)
 
@@ -67,6 +67,6 @@ class TestDriver:
             "import os, sys; open('sample.seen', 'w').write(os.environ['TARVIZ_KEY'] + str(sys.stdin.read()) + str(len(os.listdir('.'))))"
         )
 
-        proc(make(numbered(4)), out, command=f"{sys.executable} {script}{more}", workers=2)
+        proc(make(numbered_records(4)), out, command=f"{sys.executable} {script}{more}", workers=2)
 
-        assert [(f"{key}3").encode() for key, _ in numbered(4)] == [fields["seen"] for _, fields in plain(out)]
+        assert [(f"{key}3").encode() for key, _ in numbered_records(4)] == [fields["seen"] for _, fields in plain(out)]

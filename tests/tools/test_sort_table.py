@@ -15,7 +15,7 @@ from tarviz.model.types import URL
 from tarviz.read.spans import Batch, HeldTar, shard_batches
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.tools import sort_table
-from tarviz.tools.sort_table import GrowingArray, SortTable, ascending, hashes, mixed
+from tarviz.tools.sort_table import GrowingArray, SortTable, ascending, hashes, mix
 
 EXPECTED = [17416387546233665333, 15234741069860586174, 11561427596919740201]
 KEYS = st.lists(st.binary(min_size=1, max_size=30).filter(lambda key: not key.endswith(b"\0")), max_size=30)
@@ -60,11 +60,11 @@ class TestHashes:
 
     def test_random_numbers_out_of_them_never_change(self):
         """An order that was drawn with a seed can be drawn again, by any version."""
-        drawn = mixed(hashes([b"a", b"b", b"train/n00000017"]), 3).tolist()
+        drawn = mix(hashes([b"a", b"b", b"train/n00000017"]), 3).tolist()
 
-        assert drawn == mixed(hashes([b"a", b"b", b"train/n00000017"]), 3).tolist()
+        assert drawn == mix(hashes([b"a", b"b", b"train/n00000017"]), 3).tolist()
         assert EXPECTED == drawn
-        assert drawn != mixed(hashes([b"a", b"b", b"train/n00000017"]), 4).tolist()
+        assert drawn != mix(hashes([b"a", b"b", b"train/n00000017"]), 4).tolist()
 
 
 def batches(path: Path) -> list[Batch]:

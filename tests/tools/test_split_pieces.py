@@ -17,7 +17,7 @@ from tarviz.model.types import URL
 from tarviz.outputs.limits import Limits
 from tarviz.read.chosen import version
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tarviz.tools.split_pieces import OutputJob, OutputPart, OutputTask, cut, output_tasks, run_on
 from tests.conftest import sampled
 
@@ -57,7 +57,7 @@ class TestCut:
 @pytest.fixture
 def shards(make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     for at, (count, payload) in enumerate(((7, b"x" * 600), (0, b""), (12, b"y" * 1500), (3, b"\xff" * 70_000))):
-        make(numbered(count, payload=payload, prefix=f"p{at}-"), f"in-{at}.tar")
+        make(numbered_records(count, payload=payload, prefix=f"p{at}-"), f"in-{at}.tar")
     monkeypatch.chdir(tmp_path)
     return "in-{0..3}.tar"
 
@@ -107,8 +107,8 @@ class TestWorkers:
 
     def test_neighbours_of_one_key_are_warned_of_once(self, make: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.chdir(tmp_path)
-        make(numbered(3), "in-0.tar")
-        make(numbered(3)[2:] + numbered(2, prefix="b"), "in-1.tar")
+        make(numbered_records(3), "in-0.tar")
+        make(numbered_records(3)[2:] + numbered_records(2, prefix="b"), "in-1.tar")
 
         expected, found = split("in-{0..1}.tar", "here-%d.tar", count=6), split("in-{0..1}.tar", "away-%d.tar", count=6, jobs=2)
 

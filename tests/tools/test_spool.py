@@ -13,12 +13,12 @@ import pytest
 from tarviz.model.errors import DataError, NotFoundError
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions, ReadReport
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tarviz.tools import spool
 from tarviz.tools.spool import spool_shard
 
 Make = Callable[..., Path]
-DATA = shard(numbered(30))
+DATA = shard(numbered_records(30))
 
 
 @pytest.mark.parametrize("piece", [1000, 1 << 20])

@@ -26,7 +26,7 @@ from tarviz.ops import Chain
 from tarviz.outputs import TAR_END, Exists, Names, packing, read_manifest
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadReport
 
@@ -90,7 +90,7 @@ def convert(
         work = from_examples.recipe(recipe, shards, dry_run)
         settings = replace(settings, ending=TAR_END, compression=settings.compression or packing(settings.names.text))
     else:
-        work = recipe = replace(recipe, options=resolved(shards, read))
+        work = recipe = replace(recipe, options=resolve(shards, read))
     with verb_base.silent_warnings():
         if (recipe.chain or select is not None) and "-" not in shards:
             Pipeline(shards, recipe.chain, select=recipe.select, seed=seed)._with(options=recipe.options).plan()

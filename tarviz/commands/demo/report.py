@@ -16,7 +16,7 @@ from tarviz.model.config import format_size
 from tarviz.model.types import Record
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import records
-from tarviz.samples.scenes import encoded
+from tarviz.samples.scenes import encode
 
 if TYPE_CHECKING:
     from tarviz.commands.demo import Demo
@@ -86,7 +86,7 @@ def _picture(pixels: np.ndarray[Any, Any]) -> bytes:
     """Pixels uint8, or float from 0 to 1, as a file: grey ones as PNG, small as they are, others as JPEG."""
     if pixels.dtype != np.uint8:
         pixels = (pixels * 255).round().clip(0, 255).astype(np.uint8)
-    return encoded(pixels[..., 0], "PNG") if pixels.shape[-1] == 1 else encoded(pixels)
+    return encode(pixels[..., 0], "PNG") if pixels.shape[-1] == 1 else encode(pixels)
 
 
 def _training(demo: Demo) -> str:

@@ -18,7 +18,7 @@ from tarviz.model.errors import DataError, Fault, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.read import tfrecords
-from tarviz.read.chosen import Chosen, resolved
+from tarviz.read.chosen import Chosen, resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
 from tarviz.stores import URLs
@@ -55,9 +55,9 @@ class Shown(verb_base.Result):
     def _lines(self, record: Record) -> Iterator[str]:
         yield record_text(record, self.fields)
         if self.inline is not None:
-            from tarviz.commands.show.inline_images import drawn, pictures
+            from tarviz.commands.show.inline_images import draw, pictures
 
-            if tiles := " ".join(drawn(tile, self.inline) for _, tile in pictures(record, self.fields)):
+            if tiles := " ".join(draw(tile, self.inline) for _, tile in pictures(record, self.fields)):
                 yield tiles
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def show(
     options = with_changes(ReadOptions(strict=False), reading)
     if like:
         options, order = _alike(targets, options, like, by, count)
-    options = resolved(targets, options)
+    options = resolve(targets, options)
     report = ReadReport()
     found: list[Record] = []
     faults: list[Fault] = []
@@ -143,7 +143,7 @@ def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: i
     if options.where or options.keys:
         raise UsageError("like= and a condition do not go together.", hint="Leave out one of them.")
     table = Table(targets, key_split=options.key_split, duplicates=options.duplicates)
-    own, near = table.keyed([key]), table.similar(key, by, count - 1)
+    own, near = table.by_keys([key]), table.similar(key, by, count - 1)
     shard, n = np.concatenate((own.shard[:1], near.shard)), np.concatenate((own.n[:1], near.n))
     rows: dict[str, NDArray[np.int64]] = {url: np.sort(n[shard == at]) for at, url in enumerate(table.urls)}
     order = {(table.urls[at], number): place for place, (at, number) in enumerate(zip(shard.tolist(), n.tolist(), strict=True))}
@@ -153,12 +153,12 @@ def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: i
 def _tile(record: Record, fields: frozenset[str] | None, overlays: Overlays) -> str:
     """What stands for a record in a browser, with what lies over it; its other small fields below it."""
     from tarviz.widgets.browse import thumbnails
-    from tarviz.widgets.panes.overlays import painted
+    from tarviz.widgets.panes.overlays import paint
 
     blobs = {ext: bytes(record[ext]) for ext in shown_fields(record, fields)}
     plan = thumbnails.plan_tile({ext: len(blob) for ext, blob in blobs.items()}, "", overlays)
     tile = thumbnails.make_tile(plan, blobs, overlays, html_page.TILE * 2, key=record.key, shard=record.shard)
-    shown = painted(tile.picture, tile.over, overlays) if tile.picture else tile.reason or tile.text or "no fields"
+    shown = paint(tile.picture, tile.over, overlays) if tile.picture else tile.reason or tile.text or "no fields"
     drawn = () if tile.reason else plan.fields
     lines = [f"{ext}: {shorten(summary(record, ext), 56)}" for ext in blobs if ext not in drawn]
     if record.pending:

@@ -52,7 +52,7 @@ def _terminal_protocol(environ: Mapping[str, str]) -> str | None:
     return "sixel" if "sixel" in term or term.partition("-")[0] in ("mlterm", "foot", "contour", "yaft") else None
 
 
-def drawn(picture: bytes, how: str) -> str:
+def draw(picture: bytes, how: str) -> str:
     """The characters that make a terminal draw a picture (PNG or JPEG bytes)."""
     if how == "sixel":
         return _sixel(picture)

@@ -17,7 +17,7 @@ from tarviz.formats.features import Kind, check_kinds
 from tarviz.model.errors import UsageError, redact
 from tarviz.model.types import URL
 from tarviz.read import stream as read_stream
-from tarviz.read.chosen import resolved
+from tarviz.read.chosen import resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.several import several
 from tarviz.read.tfrecords import is_tfrecord
@@ -64,7 +64,7 @@ def verify(
                 result.merge(found)
                 bar.add()
     else:
-        options = resolved(targets, options)
+        options = resolve(targets, options)
         with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
 
             def check(url: URL, look: Callable[[], None]) -> Verified:

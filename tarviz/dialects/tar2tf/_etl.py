@@ -107,7 +107,7 @@ def _fetch(name: str, url: URL, asked: str, report: ReadReport) -> Generator[Mad
         now = ReadReport()
         try:
             with ais.open_transformed(url, name, asked) as data:
-                for at, row in enumerate(_transformed.unpacked(data, now)):
+                for at, row in enumerate(_transformed.unpack(data, now)):
                     if at >= given:
                         yield row
                         given = at + 1

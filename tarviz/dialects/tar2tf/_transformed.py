@@ -26,15 +26,15 @@ _END = "end"
 _WHOLE = np.iinfo(np.int64)
 
 
-def packed(rows: Iterable[MadeRow], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
+def pack(rows: Iterable[MadeRow], wanted: frozenset[str] | None, report: ReadReport) -> Iterator[bytes]:
     """The TFRecord file of rows whose values are records, piece by piece. `wanted`: the fields that go along, None: all.
 
     >>> import io
     >>> rows = [MadeRow("k", 1, {"cls": 3, "jpg": np.zeros((2, 1), np.uint8)})]
-    >>> data = b"".join(packed(rows, None, ReadReport()))
+    >>> data = b"".join(pack(rows, None, ReadReport()))
     >>> [sorted(example.decode(each)) for each in tfrecord.read(data)]
     [['__head__', '__key__', 'cls', 'jpg'], ['__head__', '__key__']]
-    >>> row, = unpacked(io.BytesIO(data), ReadReport())
+    >>> row, = unpack(io.BytesIO(data), ReadReport())
     >>> row.key, row.value["cls"], row.value["jpg"].shape
     ('k', 3, (2, 1))
     """
@@ -103,7 +103,7 @@ def _decode(feature: list[Any], what: list[Any]) -> Any:
     return array if kind == "array" else array[()]
 
 
-def unpacked(stream: IO[bytes], report: ReadReport) -> Iterator[MadeRow]:
+def unpack(stream: IO[bytes], report: ReadReport) -> Iterator[MadeRow]:
     """The rows of such a file. `StoreError` with the code `E_LENGTH` where it ends early, `DataError` where it is something else."""
     count = 0
     try:

@@ -34,7 +34,7 @@ class TarTransformer(HTTPMultiThreadedServer):  # type: ignore[misc]
             shutil.copyfileobj(reader, file, 1 << 20)
             file.flush()
             pipeline, report = Pipeline(file.name, asked["chain"] or None, seed=asked["seed"], **asked["options"]), ReadReport()
-            yield from _transformed.packed(_rows(pipeline, asked["epoch"], report), fields, report)
+            yield from _transformed.pack(_rows(pipeline, asked["epoch"], report), fields, report)
 
 
 def _rows(pipeline: Pipeline, epoch: int, report: ReadReport) -> Iterator[MadeRow]:

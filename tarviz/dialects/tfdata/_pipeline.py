@@ -19,7 +19,7 @@ from tarviz.dialects.tfdata._stages import (
     empty_samples,
     write_batches,
 )
-from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_types, serialized
+from tarviz.dialects.tfdata.core import Sample, TFExample, TypesMap, checked_types, serialize
 from tarviz.dialects.tfdata.transform import Transform
 from tarviz.formats import tfrecord
 from tarviz.model.errors import UsageError
@@ -164,7 +164,7 @@ class Pipeline:
         if plain and not self._samples and not self._examples:  # no stage wants to see a sample: a block at a time
             batches: Iterator[Any] = self._convert.blocks(self._tar.blocks(self.report), self.report)  # type: ignore[union-attr]
         else:
-            batches = tfrecord.together(map(serialized, counted()))
+            batches = tfrecord.together(map(serialize, counted()))
         return write_batches(batches, self._out)
 
 

@@ -71,7 +71,7 @@ class TFExample(dict[str, list[Any]]):
             self[name] = value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, listed(value))
+        super().__setitem__(name, as_list(value))
 
     def serialize(self) -> bytes:
         """The serialised Example; `SchemaError` names a feature that holds something else than bytes or numbers."""
@@ -87,7 +87,7 @@ class TFExample(dict[str, list[Any]]):
         return cls({name: values for name, (_, values) in found.items()}, kinds={name: kind for name, (kind, _) in found.items() if kind})
 
 
-def listed(value: Any) -> list[Any]:
+def as_list(value: Any) -> list[Any]:
     """A feature's list."""
     if isinstance(value, str):
         return [to_bytes(value)]
@@ -96,7 +96,7 @@ def listed(value: Any) -> list[Any]:
     if isinstance(value, np.ndarray | np.generic):
         values: list[Any] = np.asarray(value).ravel().tolist()
         return values
-    return [one for each in value for one in listed(each)] if isinstance(value, list | tuple) else [value]
+    return [one for each in value for one in as_list(each)] if isinstance(value, list | tuple) else [value]
 
 
 def _kind(values: list[Any]) -> examples.Kind:
@@ -137,16 +137,16 @@ def to_example(sample: Mapping[str, Any], types: Mapping[str, FeatureType], *, q
             if name == KEY_ENTRY and quoted_key and isinstance(value, str):
                 made[name] = json.dumps(value, ensure_ascii=False)
             elif name in types:
-                made[name] = _typed(name, value, types[name])
+                made[name] = _fit_feature(name, value, types[name])
                 made.kinds[name] = types[name].kind
             else:
-                made[name] = _untyped(name, value)
+                made[name] = _infer_feature(name, value)
         except TarvizError as error:
             raise error.at(**place, member=name) from error.__cause__
     return made
 
 
-def _untyped(name: str, value: Any) -> Any:
+def _infer_feature(name: str, value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview | str | int | float | np.ndarray | np.generic):
         return value
     try:
@@ -155,12 +155,12 @@ def _untyped(name: str, value: Any) -> Any:
         raise SchemaError(f"the field {name!r} holds {type(value).__name__}, which no feature can hold: {error}.") from error
 
 
-def _typed(name: str, value: Any, wanted: FeatureType) -> list[Any]:
+def _fit_feature(name: str, value: Any, wanted: FeatureType) -> list[Any]:
     payload = to_bytes(value) if isinstance(value, str) else value
     if isinstance(payload, bytes | bytearray | memoryview):
         values: list[Any] = _from_bytes(name, bytes(payload), wanted)
     else:
-        values = listed(value)
+        values = as_list(value)
     kinds = {"bytes": bytes, "int64": int, "float": int | float}[wanted.kind]
     if not all(isinstance(one, kinds) for one in values):
         raise SchemaError(f"the field {name!r} holds {type(value).__name__}; its type is {wanted.name}.")
@@ -190,7 +190,7 @@ def _from_bytes(name: str, data: bytes, wanted: FeatureType) -> list[Any]:
 
 def key_of(item: Mapping[str, Any]) -> str | None:
     """The key of a sample or an example."""
-    key = next(iter(listed(item.get(KEY_ENTRY))), None)
+    key = next(iter(as_list(item.get(KEY_ENTRY))), None)
     return None if key is None else to_text(key) if isinstance(key, bytes) else str(key)
 
 
@@ -199,7 +199,7 @@ def read_tfrecord(source: Any, *, shard: str | None = None) -> Iterator[TFExampl
     return map(TFExample.parse, tfrecord.read(source, shard=shard))
 
 
-def serialized(example: Any) -> bytes:
+def serialize(example: Any) -> bytes:
     """The bytes of an example: a `TFExample` or dict, a `tf.train.Example`, or bytes already."""
     if isinstance(example, TFExample):
         return example.serialize()

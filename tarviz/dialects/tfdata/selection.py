@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tarviz.dialects import check_function
-from tarviz.dialects.tfdata.core import TFExample, listed
+from tarviz.dialects.tfdata.core import TFExample, as_list
 from tarviz.model.errors import UsageError
 
 Selection: TypeAlias = Callable[[Mapping[str, Any]], Collection[str]]
@@ -49,7 +49,7 @@ def by_key_value(key: str, value: Any) -> Selection:
     """The entry of that name, where it has that value."""
 
     def select(entries: Mapping[str, Any]) -> list[str]:
-        wanted = listed(value) if isinstance(entries, TFExample) else value
+        wanted = as_list(value) if isinstance(entries, TFExample) else value
         return [key] if key in entries and _equal(entries[key], wanted) else []
 
     return select

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tarviz import stores
 from tarviz.dialects.tfrecorder._example import Example, Path
 from tarviz.dialects.tfrecorder._fields import RecordSchema
-from tarviz.model.errors import DataError, NotFoundError, UsageError, needed
+from tarviz.model.errors import DataError, NotFoundError, UsageError, require
 from tarviz.model.types import URL
 from tarviz.model.urls import path_or_url
 from tarviz.outputs import Written
@@ -24,7 +24,7 @@ SCHEMA = "schema.json"
 
 def get_tfrecord_filepaths(dirpath: Path) -> list[str]:
     """The files `0.tfr`, `1.tfr`, … of a folder, in the order of their numbers."""
-    paths = numbered(dirpath)
+    paths = numbered_files(dirpath)
     if not paths:
         raise NotFoundError(
             f"the folder holds no {SUFFIX} file.", shard=os.fspath(dirpath), hint="Name the folder of one subset, such as train."
@@ -32,7 +32,7 @@ def get_tfrecord_filepaths(dirpath: Path) -> list[str]:
     return [str(path) for _, path in paths]
 
 
-def numbered(dirpath: Path) -> list[tuple[int, URL]]:
+def numbered_files(dirpath: Path) -> list[tuple[int, URL]]:
     """Number and path of the `.tfr` files of a folder, sorted."""
     folder = URL(os.fspath(dirpath))
     found = []
@@ -92,7 +92,7 @@ def schema_of(paths: Iterable[str], example_class: type[Example] | None = None) 
         for other in (found, kept):
             if other is not None and not other.same(schema):
                 raise UsageError(f"the file holds {schema}; expected {other}.", shard=path)
-        kept = schema if kept is None else kept.joined(schema)
+        kept = schema if kept is None else kept.join(schema)
         _check_size(path, files.get(name))
     whole = all(folder is not None for folder in folders.values())
     return kept if kept is not None and whole else (found or kept)  # type: ignore[return-value]  # one of them is there
@@ -122,7 +122,7 @@ def generate_dataset(
     differ between examples. `dataset_num_shuffled_tfrecord_files`: so many files are read in turn, in random order.
     `dataset_fetching_num_threads`: threads that parse; the order stays. `tfrecords_filepaths` is another name of the first argument.
     """
-    tf = needed("tensorflow", "generate_dataset", "tensorflow")
+    tf = require("tensorflow", "generate_dataset", "tensorflow")
     given = tfrecord_filepaths if tfrecord_filepaths is not None else tfrecords_filepaths
     listed = [given] if isinstance(given, str | os.PathLike) else given or ()
     paths = list(map(path_or_url, listed))

@@ -184,10 +184,10 @@ class RecordSchema:
         """Whether names, types and order agree."""
         return [(one.name, one.field) for one in self.attributes] == [(one.name, one.field) for one in other.attributes]
 
-    def joined(self, other: RecordSchema) -> RecordSchema:
+    def join(self, other: RecordSchema) -> RecordSchema:
         """The schema that covers both, where they are the `same`."""
         pairs = zip(self.attributes, other.attributes, strict=True)
-        return RecordSchema(tuple(Attribute(one.name, one.field, merged(one.shape, two.shape)) for one, two in pairs))
+        return RecordSchema(tuple(Attribute(one.name, one.field, merge_shapes(one.shape, two.shape)) for one, two in pairs))
 
     def __str__(self) -> str:
         return ", ".join(f"{one.name}: {one.field.name}" for one in self.attributes)
@@ -212,17 +212,17 @@ class Shapes:
         for name, value in features.items():
             if name.endswith(SHAPE):
                 shape = _sizes(value)
-                self.seen[name] = merged(self.seen[name], shape) if name in self.seen else shape
+                self.seen[name] = merge_shapes(self.seen[name], shape) if name in self.seen else shape
 
     def schema(self, attributes: Iterable[Attribute]) -> RecordSchema:
         """The attributes with the shapes that were seen."""
         return RecordSchema(tuple(Attribute(one.name, one.field, self.seen.get(one.name + SHAPE)) for one in attributes))
 
 
-def merged(one: Shape | None, other: Shape | None) -> Shape | None:
+def merge_shapes(one: Shape | None, other: Shape | None) -> Shape | None:
     """The shape that covers both; None when their ranks differ.
 
-    >>> merged((5, 2), (3, 2))
+    >>> merge_shapes((5, 2), (3, 2))
     (None, 2)
     """
     if one is None or other is None or len(one) != len(other):

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tarviz import stores
-from tarviz.dialects.tfrecorder._dataset import SUFFIX, numbered, write_schema
+from tarviz.dialects.tfrecorder._dataset import SUFFIX, numbered_files, write_schema
 from tarviz.dialects.tfrecorder._example import Example, IgnoreExampleException, Path, write_csv
 from tarviz.dialects.tfrecorder._fields import Attribute, Shapes
 from tarviz.formats import tfrecord
@@ -59,7 +59,7 @@ def write_subsets(
         shapes, ignored = Shapes({}), [0]
         names = Names(stores.join(folder, f"{{shard}}{SUFFIX}"))
         with Outputs(names, limit) as outputs:
-            for batch in tfrecord.together(_serialized(listed, shapes, ignored, kwargs)):
+            for batch in tfrecord.together(_serialize(listed, shapes, ignored, kwargs)):
                 outputs.add(tfrecord.frame(batch))
         _forget(folder, len(outputs.done))
         if log:
@@ -86,7 +86,7 @@ def _attributes(examples: Iterable[Example]) -> tuple[Attribute, ...]:
     return kinds[0]._attributes
 
 
-def _serialized(examples: Sequence[Example], shapes: Shapes, ignored: list[int], kwargs: dict[str, Any]) -> Iterator[bytes]:
+def _serialize(examples: Sequence[Example], shapes: Shapes, ignored: list[int], kwargs: dict[str, Any]) -> Iterator[bytes]:
     """Each example loaded, split, serialised and let go, one after the other."""
     for number, example in enumerate(examples):
         kind = type(example).__name__
@@ -117,7 +117,7 @@ def _serialized(examples: Sequence[Example], shapes: Shapes, ignored: list[int],
 
 def _forget(folder: URL, count: int) -> None:
     """Removes files of an earlier, larger run, which would be taken for files of this one."""
-    for number, path in numbered(folder):
+    for number, path in numbered_files(folder):
         if number >= count:
             stores.of(path).delete(path)
             try:
@@ -128,7 +128,7 @@ def _forget(folder: URL, count: int) -> None:
 
 def _write_config(root: str, facts: Mapping[str, Any]) -> None:
     config = configparser.ConfigParser(interpolation=None)
-    config["examples"] = {name: _shown(name, value) for name, value in facts.items()}
+    config["examples"] = {name: _show(name, value) for name, value in facts.items()}
     text = io.StringIO()
     config.write(text)
     url = stores.join(root, CONFIG)
@@ -136,7 +136,7 @@ def _write_config(root: str, facts: Mapping[str, Any]) -> None:
         sink.write(text.getvalue().encode())
 
 
-def _shown(name: str, value: Any) -> str:
+def _show(name: str, value: Any) -> str:
     if "path" in name and isinstance(value, str | os.PathLike):
         return absolute(value)
     return json.dumps(list(value)) if isinstance(value, list | tuple) else str(value).replace("\n", " ")

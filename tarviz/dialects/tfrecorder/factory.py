@@ -51,8 +51,8 @@ def generate_and_save_train_eval_test_tfrecords_files(
     `example_class` and `examples_list_filepath` are other names for the second and third argument. `kwargs`: the options of
     `generate_and_save_train_eval_test_tfrecords_files_for_examples`; all others go to `from_csv_row`, `load` and `split`.
     """
-    kind = _given(examples_class=examples_class, example_class=example_class)
-    path = _given(examples_filepath=examples_filepath, examples_list_filepath=examples_list_filepath)
+    kind = _pick_given(examples_class=examples_class, example_class=example_class)
+    path = _pick_given(examples_filepath=examples_filepath, examples_list_filepath=examples_list_filepath)
     examples, about = _from_file(kind, path, kwargs)
     files = examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file
     return _split_and_write(save_directory_path, examples, examples_train_eval_test_ratio, about, *files, **kwargs)
@@ -76,7 +76,7 @@ def generate_and_save_train_eval_test_tfrecords_files_for_examples(
     """
     examples = list(examples)
     for kind in {type(example) for example in examples}:
-        _checked(kind, kwargs)
+        _check_keywords(kind, kwargs)
     about = {"class_name": type(examples[0]).__name__ if examples else "", "list_filepath": ""}
     files = examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file
     return _split_and_write(
@@ -98,14 +98,14 @@ def generate_and_save_tfrecords_files_for_train_eval_test_examples_files(
 ) -> Counts:
     """The split that earlier `examples.csv` files hold, made again."""
     files = {
-        "train": _given(train_examples_filepath=train_examples_filepath),
-        "eval": _given(eval_examples_filepath=eval_examples_filepath),
+        "train": _pick_given(train_examples_filepath=train_examples_filepath),
+        "eval": _pick_given(eval_examples_filepath=eval_examples_filepath),
     }
     if test_examples_filepath is not None:
         files["test"] = test_examples_filepath
     return generate_and_save_tfrecords_files_for_examples_files_dict(
         save_directory_path,
-        _given(examples_class=examples_class, example_class=example_class),
+        _pick_given(examples_class=examples_class, example_class=example_class),
         files,
         examples_tfrecord_file_max_size_in_bytes,
         examples_log_in_csv_file,
@@ -125,8 +125,8 @@ def generate_and_save_tfrecords_files_for_examples_files_dict(
     **kwargs: Any,
 ) -> Counts:
     """The examples of several CSV files, each in a subset of its name. `examples_filepaths_dict` is another name of the third argument."""
-    kind = _given(examples_class=examples_class, example_class=example_class)
-    paths = _given(examples_filepaths=examples_filepaths, examples_filepaths_dict=examples_filepaths_dict)
+    kind = _pick_given(examples_class=examples_class, example_class=example_class)
+    paths = _pick_given(examples_filepaths=examples_filepaths, examples_filepaths_dict=examples_filepaths_dict)
     examples = {name: _from_file(kind, path, kwargs)[0] for name, path in paths.items()}
     return generate_and_save_tfrecords_files_for_examples_dict(
         save_directory_path, examples, examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file, **kwargs
@@ -143,13 +143,13 @@ def generate_and_save_tfrecords_files_for_examples_dict(
     **kwargs: Any,
 ) -> Counts:
     """Examples by subset, under any names: `{"fold-0": […], "fold-1": […]}`. Their order is kept."""
-    subsets = _given(examples=examples, examples_dict=examples_dict)
+    subsets = _pick_given(examples=examples, examples_dict=examples_dict)
     if not isinstance(subsets, Mapping) or not subsets:
         raise UsageError(f"examples are a dict of subset and list, got {type(subsets).__name__}.", hint='For example {"fold-0": [...]}.')
     for name, listed in subsets.items():
         _subset(name)
         for kind in {type(example) for example in listed}:
-            _checked(kind, kwargs)
+            _check_keywords(kind, kwargs)
     kinds = {type(example).__name__ for listed in subsets.values() for example in listed}
     about = {"class_name": ", ".join(sorted(kinds)), "list_filepath": ""}
     return write_subsets(save_directory_path, subsets, about, examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file, **kwargs)
@@ -166,13 +166,13 @@ def generate_and_save_tfrecords_files_for_examples_file(
     **kwargs: Any,
 ) -> Counts:
     """The examples of a CSV file, without a split: the files lie in `save_directory_path` itself."""
-    kind, path = _given(examples_class=examples_class, example_class=example_class), _given(examples_filepath=examples_filepath)
+    kind, path = _pick_given(examples_class=examples_class, example_class=example_class), _pick_given(examples_filepath=examples_filepath)
     examples, about = _from_file(kind, path, kwargs)
     files = examples_tfrecord_file_max_size_in_bytes, examples_log_in_csv_file
     return write_subsets(save_directory_path, {"": examples}, about, *files, **kwargs)
 
 
-def _given(**names: Any) -> Any:
+def _pick_given(**names: Any) -> Any:
     """The argument that was given, under whichever of its names."""
     found = [value for value in names.values() if value is not None]
     if len(found) == 1:
@@ -248,11 +248,11 @@ _OPTIONS = frozenset({
 
 def _from_file(kind: Any, path: Path, kwargs: Mapping[str, Any]) -> tuple[list[Example], dict[str, Any]]:
     """The examples of a CSV file, and what the config file says of them."""
-    own = _checked(kind, kwargs)
+    own = _check_keywords(kind, kwargs)
     return list(read_csv(kind, path, own)), {"class_name": kind.__name__, "list_filepath": absolute(path)}
 
 
-def _checked(kind: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def _check_keywords(kind: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords that are the examples' own, when the class can be written and takes them."""
     if not (isinstance(kind, type) and issubclass(kind, Example)):
         raise UsageError(f"{kind!r} is not a subclass of Example.")

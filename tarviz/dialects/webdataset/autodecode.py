@@ -16,7 +16,7 @@ import numpy as np
 
 from tarviz.dialects.webdataset.gopen import refuse_secure
 from tarviz.dialects.webdataset.parts.samples import Sample, check_sample
-from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, needed
+from tarviz.model.errors import DataError, MissingPackageError, TarvizError, UsageError, require
 from tarviz.ops.values.payloads import PICTURES, Wish, decode_class, decode_payload, gunzip
 
 FieldDecoder: TypeAlias = Callable[[str, bytes], Any]
@@ -84,7 +84,7 @@ class ImageHandler:
         if self.spec not in imagespecs:
             raise UsageError(f"there is no image spec {self.spec!r}.", hint=f"The specs are {', '.join(imagespecs)}.")
         if imagespecs[self.spec][0] == "torch":
-            needed("torch", f"the image spec {self.spec!r}", "torch")
+            require("torch", f"the image spec {self.spec!r}", "torch")
 
     def __call__(self, key: str, data: bytes) -> Any:
         if key.rpartition(".")[2].lower() not in self.extensions:
@@ -174,7 +174,7 @@ def torch_audio(key: str, data: bytes) -> Any:
     """A decoder for sound (flac, mp3, wav, m4a, ogg, …) by torchaudio: samples [channels, time] and their rate in Hz."""
     if (ext := key.rpartition(".")[2].lower()) not in ("flac", "mp3", "sox", "wav", "m4a", "ogg", "wma"):
         return None
-    return _from_file(needed("torchaudio", "torch_audio").load, data, ext)
+    return _from_file(require("torchaudio", "torch_audio").load, data, ext)
 
 
 def torch_video(key: str, data: bytes) -> Any:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from tarviz.formats.tenbin import encode_buffer
 from tarviz.formats.tfrecord import Writable
-from tarviz.model.errors import SchemaError, TarvizWarning, UsageError, needed
+from tarviz.model.errors import SchemaError, TarvizWarning, UsageError, require
 from tarviz.model.types import URL, Buffer, to_bytes
 from tarviz.outputs import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing, tar_member
-from tarviz.outputs.encoded import encoded
+from tarviz.outputs.encoded import encode
 from tarviz.stores import Whole
 
 Encoder: TypeAlias = bool | Mapping[str, Callable[[Any], bytes]] | Callable[[dict[str, Any]], dict[str, Any]] | None
@@ -145,7 +145,7 @@ def _encoded(ext: str, form: str, value: Any) -> bytes:
     """A value by the op `encode`."""
     from tarviz.ops import Encode
 
-    data = encoded(partial(Encode, format=form, quality=100), ext, value, partial(_pixels, ext) if form in _PIXELS else None)
+    data = encode(partial(Encode, format=form, quality=100), ext, value, partial(_pixels, ext) if form in _PIXELS else None)
     # JSON as webdataset writes it: beyond ASCII in escapes.
     return json.dumps(json.loads(data)).encode() if form == "json" and not data.isascii() else data
 
@@ -179,7 +179,7 @@ def npz_dumps(data: Mapping[str, Any]) -> bytes:
 
 def mp_dumps(data: Any) -> bytes:
     """A value as MessagePack."""
-    msgpack = needed("msgpack", "writing MessagePack")
+    msgpack = require("msgpack", "writing MessagePack")
     try:
         packed: bytes = msgpack.packb(data)
     except (TypeError, ValueError, OverflowError) as error:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from tarviz.engines import EnginePlan
 from tarviz.engines.ray.worker import Home
 from tarviz.model import config
-from tarviz.model.errors import TarvizError, UsageError, needed
+from tarviz.model.errors import TarvizError, UsageError, require
 
 TRIES = 3  # a task whose worker is lost is done again so often
 _STAY = ("cache_dir", "workers", "progress")  # options that are those of a machine
@@ -39,7 +39,7 @@ class RayMember:
         self.lost = 0  # tasks that were begun again
 
     def __enter__(self) -> Self:
-        self._ray = ray = needed("ray", "engine='ray'", "ray")
+        self._ray = ray = require("ray", "engine='ray'", "ray")
         data = pack(ray, self.job)
         RayMember._own = connect(ray, self.plan) or RayMember._own
         RayMember._users += 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from tarviz.model.errors import DataError, needed
+from tarviz.model.errors import DataError, require
 from tarviz.model.types import Buffer
 
 AV_TIME_BASE = 1_000_000  # av.time_base
@@ -20,7 +20,7 @@ def av_file(data: Buffer, kind: Literal["sound", "film"]) -> Iterator[tuple[Any,
     Errors, also of what is read in the block: `E_MISSING_PACKAGE` (extra `media`), `E_DECODE`, `E_NOT_SHOWN` where it
     holds other kinds alone.
     """
-    av = needed("av", f"a {kind}", "media")
+    av = require("av", f"a {kind}", "media")
     try:
         with av.open(io.BytesIO(data)) as file:
             streams = file.streams.audio if kind == "sound" else file.streams.video

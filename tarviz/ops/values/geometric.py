@@ -86,7 +86,7 @@ class CarryingOp(FieldOp):
     def needs(self, wanted: frozenset[str] | None) -> frozenset[str] | None:
         return None if wanted is None else wanted | set(self.exts) | {name for name, _ in self.carries}
 
-    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+    def changed_fields(self, there: Mapping[str, Any]) -> tuple[str, ...]:
         return (self.field(there), *(name for name, _ in self.carries))
 
     @property

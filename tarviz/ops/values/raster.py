@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tarviz.model.errors import DataError, TarvizError, needed
+from tarviz.model.errors import DataError, TarvizError, require
 from tarviz.model.types import Buffer
 from tarviz.ops.values.pictures import check_size, decode_colours, decoding, load_pixels, open_picture, own_mode, reason
 
@@ -138,7 +138,7 @@ def page_count(data: Buffer) -> int:
             return len(pages)
     if bytes(data[:4]) not in _TIFF:
         return 1
-    with needed("tifffile", "pages of a TIFF", "media").TiffFile(io.BytesIO(data)) as file:
+    with require("tifffile", "pages of a TIFF", "media").TiffFile(io.BytesIO(data)) as file:
         return len(file.pages)
 
 
@@ -191,7 +191,7 @@ def _by_pillow(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[
 
 
 def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
-    tifffile = needed("tifffile", "a TIFF's own numbers", "media")
+    tifffile = require("tifffile", "a TIFF's own numbers", "media")
     logging.getLogger("tifffile").addHandler(logging.NullHandler())  # odd tags are no news of a training loop
     with decoding("the TIFF picture", tifffile.TiffFileError), tifffile.TiffFile(io.BytesIO(data)) as file:
         if not -1 < page < len(file.pages):
@@ -212,7 +212,7 @@ def _tiff(data: Buffer, page: int, colours: bool, orient: bool) -> NDArray[Any]:
 
 
 def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
-    imagecodecs = needed("imagecodecs", f"a picture of this kind ({codec})", "media")
+    imagecodecs = require("imagecodecs", f"a picture of this kind ({codec})", "media")
     with decoding("the picture"):
         pixels = np.asarray(getattr(imagecodecs, f"{codec}_decode")(bytes(data)))
     if pixels.ndim > 3:
@@ -222,7 +222,7 @@ def _by_imagecodecs(codec: str, data: Buffer) -> NDArray[Any]:
 
 
 def _open_pdf(data: Buffer) -> Any:
-    pypdfium2 = needed("pypdfium2", "a page of a PDF", "media")
+    pypdfium2 = require("pypdfium2", "a page of a PDF", "media")
     try:
         return pypdfium2.PdfDocument(bytes(data))
     except pypdfium2.PdfiumError as error:
@@ -262,7 +262,7 @@ def _fractions(data: Buffer) -> NDArray[Any]:
 
 def _exr(data: Buffer) -> NDArray[Any]:
     """The colours of an EXR, else its first channel (depth: Z, V, Y). OpenEXR reads from a path alone."""
-    openexr = needed("OpenEXR", "an EXR picture", "media")
+    openexr = require("OpenEXR", "an EXR picture", "media")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "picture.exr")
         path.write_bytes(data)

@@ -45,7 +45,7 @@ class SoundOp(FieldOp):
         beside = {f"{ext}.rate" for ext in self.exts} if self.rate is None else set()
         return None if wanted is None else wanted | set(self.exts) | beside
 
-    def touched(self, there: Mapping[str, Any]) -> tuple[str, ...]:
+    def changed_fields(self, there: Mapping[str, Any]) -> tuple[str, ...]:
         ext = self.field(there)
         return (ext, f"{ext}.rate") if f"{ext}.rate" in there else (ext,)
 

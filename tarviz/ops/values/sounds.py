@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.model.config import options
-from tarviz.model.errors import DataError, LimitError, needed
+from tarviz.model.errors import DataError, LimitError, require
 from tarviz.model.types import Buffer
 from tarviz.ops.values.av_files import AV_TIME_BASE, av_file
 
@@ -51,7 +51,7 @@ def resample(heard: Heard, rate: int | None) -> Heard:
     """The sound at `rate` samples a second; None leaves it. `E_MISSING_PACKAGE` without soxr (extra `media`)."""
     if rate is None or rate == heard.rate:
         return heard
-    soxr = needed("soxr", "another sample rate", "media")
+    soxr = require("soxr", "another sample rate", "media")
     samples = np.ascontiguousarray(soxr.resample(heard.samples, heard.rate, rate), np.float32)
     return replace(heard, samples=samples, rate=rate)
 

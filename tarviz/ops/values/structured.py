@@ -12,7 +12,7 @@ import numpy as np
 
 from tarviz.formats.tenbin import decode_buffer
 from tarviz.model.config import options
-from tarviz.model.errors import DataError, LimitError, MissingPackageError, needed
+from tarviz.model.errors import DataError, LimitError, MissingPackageError, require
 from tarviz.model.types import Buffer
 from tarviz.ops.values.clouds import decode_pcd, decode_ply, decode_xyz
 from tarviz.ops.values.volumes import decode_dicom, decode_nifti
@@ -40,7 +40,7 @@ def decode_structured(kind: str, data: Buffer) -> Any:
     reader = READERS[kind]
     damage: tuple[type[BaseException], ...] = _DAMAGE
     if reader.module:
-        module = needed(reader.module, f"a field of {kind}", reader.extra, package=reader.package)
+        module = require(reader.module, f"a field of {kind}", reader.extra, package=reader.package)
         damage = (*_DAMAGE, getattr(module, reader.error)) if reader.error else _DAMAGE
     try:
         return reader.read(bytes(data))

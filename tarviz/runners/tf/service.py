@@ -215,26 +215,26 @@ class _Feed:
     def _ask(self) -> None:
         """Raise what keeps records from coming: a dispatcher or a worker that is gone. While all answer, it goes on."""
         if (why := silent(self._dispatcher.address)) is not None:
-            raise self._lost(f"its dispatcher at {self._address} does not answer any more ({why})")
+            raise self._loss(f"its dispatcher at {self._address} does not answer any more ({why})")
         self._known.update(self._dispatcher.workers())
         for worker in sorted(self._known):
             if (why := silent(worker)) is not None:
-                raise self._lost(f"its worker at {worker} does not answer any more ({why})")
+                raise self._loss(f"its worker at {worker} does not answer any more ({why})")
         self._without += not self._known
         if self._without > _COMING:
-            raise self._lost("it has no workers")
+            raise self._loss("it has no workers")
 
     def _over(self, error: BaseException | None) -> BaseException:
         """The error of an end before the last run."""
         if error is None:
-            return self._lost("it ended without them, as it does when a worker was begun again")
+            return self._loss("it ended without them, as it does when a worker was begun again")
         if not isinstance(error, tf.errors.OpError):
             return error
         why = " ".join(re.sub(r"\{\{.*?\}\}", "", str(error.message)).split())  # {{function_node …}}: where in the graph
         what = f"a worker of the tf.data service failed: {why[:300]}."
         return TarvizError(what, code="E_WORKER", hint="Do the workers see the shards under the same paths?")
 
-    def _lost(self, why: str) -> TarvizError:
+    def _loss(self, why: str) -> TarvizError:
         return TarvizError(
             f"the tf.data service lost up to {self._missing} of the {len(self._found.keys)} records of this pass: {why}.",
             code="E_WORKER",

@@ -18,7 +18,7 @@ from tarviz.model.types import Feature
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
 from tarviz.runners.arguments import whole_number
-from tarviz.runners.batch_memory import ALIGNED, BatchMemory, aligned
+from tarviz.runners.batch_memory import ALIGNED, BatchMemory, align
 from tarviz.runners.elsewhere import Elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Track, Trail, resume, state_of
 from tarviz.runners.tf.feed import FeedChunk, chunks
@@ -224,7 +224,7 @@ class PipelineSource:
         columns, close = self._begin_work(pulled, plan, first, size, report, track)
         if size:
             columns = even(columns, size, drop_remainder)
-        memory = aligned(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
+        memory = align(np.zeros(2 * ALIGNED, np.uint8), ALIGNED)
         handle = memory.view(np.int64)
         handle[:] = number
         run = self._runs[number] = SourcePass(pulled, columns, close, report, track, deque(), weakref.ref(memory))

@@ -246,7 +246,7 @@ def _on_fields(part: Chain, draws: slice, found: list[Schema], before: Schema, a
 
     A field that nobody selects (a decoded JSON tree) is not computed, and has no type that a tensor could be of.
     """
-    touched = (op.touched(schema) for op, schema in zip(part, found, strict=False) if isinstance(op, FieldOp))
+    touched = (op.changed_fields(schema) for op, schema in zip(part, found, strict=False) if isinstance(op, FieldOp))
     names = list(dict.fromkeys(name for names in touched for name in names))
     takes = Schema({name: found[0][name] for name in names if name in before})
     return GraphStep(part, draws, True, takes, tuple((name, found[-1][name]) for name in names if name in after))

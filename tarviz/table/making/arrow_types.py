@@ -7,11 +7,11 @@ from functools import reduce
 from tarviz.table.packages import pa
 
 
-def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+def merge(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     """The type both fit into.
 
     >>> import pyarrow as pa
-    >>> str(merged(pa.int64(), pa.float64())), str(merged(pa.int64(), pa.string()))
+    >>> str(merge(pa.int64(), pa.float64())), str(merge(pa.int64(), pa.string()))
     ('double', 'string')
     """
     kinds = pa.types
@@ -25,5 +25,5 @@ def merged(one: pa.DataType, other: pa.DataType) -> pa.DataType:
 
 def together(columns: list[pa.Array]) -> pa.Array:
     """Columns of several chunks as one, of the type they all fit into."""
-    kind = reduce(merged, (each.type for each in columns))
+    kind = reduce(merge, (each.type for each in columns))
     return pa.concat_arrays([each if each.type == kind else each.cast(kind) for each in columns])

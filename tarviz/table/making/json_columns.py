@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.types import Buffer
 from tarviz.ops.values.payloads import gunzip
-from tarviz.table.making.json_structure import Structure, arrow_type, has, integer, merged, of_arrow, sql_type, typed
+from tarviz.table.making.json_structure import Structure, arrow_type, fit_columns, has, integer, merge, of_arrow, sql_type
 from tarviz.table.packages import duckdb, pa, pc
 
 MAX_DEPTH = 128  # brackets within brackets
@@ -64,11 +64,11 @@ def scratch() -> duckdb.DuckDBPyConnection:
 def payload_column(ext: str, payloads: list[Buffer]) -> pa.Array:
     """The payloads of a field as they are typed later: bytes, unpacked; empty where they cannot be."""
     if ext.rpartition(".")[2] != "json":
-        payloads = [unpacked(ext, payload) for payload in payloads]
+        payloads = [unpack(ext, payload) for payload in payloads]
     return binary(payloads).cast(pa.large_binary())
 
 
-def unpacked(ext: str, payload: Buffer) -> bytes:
+def unpack(ext: str, payload: Buffer) -> bytes:
     """A payload unpacked (`json.gz`), the lines of `jsonl` as a list; empty where it cannot be, or is too large."""
     try:
         data = gunzip(payload) if ext.endswith(".gz") else bytes(payload)
@@ -92,7 +92,7 @@ def typed_json(payloads: pa.Array) -> TypedJson:
         structure, doubtful = _structure_of(base, texts, doubtful_alone=True)
         with suppress(duckdb.Error):  # a name given twice, as a rule
             column = read_as(base, texts, structure)
-            structure = _with_empty(column, structure, typed(structure))
+            structure = _with_empty(column, structure, fit_columns(structure))
             if not doubtful and not has(structure, "JSON"):  # where nothing is typed, DuckDB does not mind names given twice
                 return TypedJson(column, structure, texts, _bad(payloads, texts))
         structure, bad = _structure_of(base, texts, doubtful_alone=False)
@@ -100,7 +100,7 @@ def typed_json(payloads: pa.Array) -> TypedJson:
             texts = _without(texts, bad)
             structure, _ = _structure_of(base, texts, doubtful_alone=True)
         column = read_as(base, texts, structure)
-    return TypedJson(column, _with_empty(column, structure, typed(structure)), texts, _bad(payloads, texts))
+    return TypedJson(column, _with_empty(column, structure, fit_columns(structure)), texts, _bad(payloads, texts))
 
 
 def _bad(payloads: pa.Array, texts: pa.Array) -> pa.Array:
@@ -131,7 +131,7 @@ def _valid(base: duckdb.DuckDBPyConnection, texts: pa.Array) -> NDArray[np.bool_
 
 def read_as(base: duckdb.DuckDBPyConnection, texts: pa.Array, structure: Structure) -> pa.Array:
     """Documents read by DuckDB as a column of a structure. `duckdb.Error` where one does not fit."""
-    kind = typed(structure)
+    kind = fit_columns(structure)
     with tempfile.NamedTemporaryFile(prefix="tarviz-", suffix=".json") as file:  # DuckDB minds names given twice in files alone
         file.writelines(_lines(texts, b"[", b"]"))
         file.flush()
@@ -167,8 +167,8 @@ def _quickly(texts: pa.Array) -> tuple[pa.Array, Structure] | None:
             if part.nbytes > _MOST or pc.any(pc.match_substring_regex(part, _ODD)).as_py():
                 return None
             read.append(_by_pyarrow(part))
-            structure = merged(structure, of_arrow(read[-1].chunk(0)))
-        if typed(structure) != structure or has(structure, "EMPTY", "INEXACT"):
+            structure = merge(structure, of_arrow(read[-1].chunk(0)))
+        if fit_columns(structure) != structure or has(structure, "EMPTY", "INEXACT"):
             return None
         kind = arrow_type(structure, null=pa.null())
         read = [column if column.type == kind else _by_pyarrow(part, structure) for part, column in zip(parts, read, strict=True)]
@@ -208,7 +208,7 @@ def _structure_of(base: duckdb.DuckDBPyConnection, texts: pa.Array, *, doubtful_
         texts = pc.replace_with_mask(_without(texts, bad), pa.array(small), pa.array(changed.values(), texts.type))
         base.register("given", pa.table({"x": texts}))
     ((text,),) = base.execute("SELECT json_group_structure(x::JSON) FROM given WHERE x IS NOT NULL").fetchall()
-    return reduce(merged, integers, _own(json.loads(text)) if text is not None else "NULL"), bad
+    return reduce(merge, integers, _own(json.loads(text)) if text is not None else "NULL"), bad
 
 
 def _own(structure: Any) -> Structure:
@@ -258,7 +258,7 @@ def _integers(value: Any) -> Structure:
     if isinstance(value, dict):
         return {name: found for name, each in value.items() if (found := _integers(each)) != "NULL"} or "NULL"
     if isinstance(value, list):
-        inner = reduce(merged, map(_integers, value), "NULL")
+        inner = reduce(merge, map(_integers, value), "NULL")
         return inner if inner == "NULL" else [inner]
     return integer(value) if isinstance(value, int) and not isinstance(value, bool) and integer(value) != "BIGINT" else "NULL"
 

@@ -25,12 +25,12 @@ _SQL = {"NULL": "JSON", "EMPTY": "JSON", "LARGE": "BIGINT", "DIGITS": "VARCHAR",
 _DIGITS = 38  # decimal digits that fit a HUGEINT, and the decimal that Arrow has for it
 
 
-def merged(one: Structure, other: Structure) -> Structure:
+def merge(one: Structure, other: Structure) -> Structure:
     """The structure of the values of both.
 
-    >>> merged({"a": "BIGINT"}, {"a": "DOUBLE", "b": ["VARCHAR"]})
+    >>> merge({"a": "BIGINT"}, {"a": "DOUBLE", "b": ["VARCHAR"]})
     {'a': 'DOUBLE', 'b': ['VARCHAR']}
-    >>> merged("EMPTY", {"a": "NULL"}), merged("BIGINT", "VARCHAR"), merged("LARGE", "HUGEINT"), merged("LARGE", "DOUBLE")
+    >>> merge("EMPTY", {"a": "NULL"}), merge("BIGINT", "VARCHAR"), merge("LARGE", "HUGEINT"), merge("LARGE", "DOUBLE")
     ({'a': 'NULL'}, 'JSON', 'HUGEINT', 'INEXACT')
     """
     if one == other or other == "NULL":
@@ -38,9 +38,9 @@ def merged(one: Structure, other: Structure) -> Structure:
     if one == "NULL":
         return other
     if isinstance(one, dict) and isinstance(other, dict):
-        return {name: merged(one.get(name, "NULL"), other.get(name, "NULL")) for name in one | other}
+        return {name: merge(one.get(name, "NULL"), other.get(name, "NULL")) for name in one | other}
     if isinstance(one, list) and isinstance(other, list):
-        return [merged(one[0], other[0])]
+        return [merge(one[0], other[0])]
     if one in _NUMBERS and other in _NUMBERS:
         small, large = sorted((one, other), key=_NUMBERS.index)
         return "INEXACT" if large == "DOUBLE" and small != "BIGINT" else large
@@ -49,19 +49,19 @@ def merged(one: Structure, other: Structure) -> Structure:
     return "JSON"
 
 
-def typed(structure: Structure) -> Structure:
+def fit_columns(structure: Structure) -> Structure:
     """The structure with JSON in place of what no column can be: too many paths or levels, names that SQL cannot tell apart."""
-    return "JSON" if _paths(structure) > MAX_PATHS else _typed(structure, MAX_LEVELS)
+    return "JSON" if _paths(structure) > MAX_PATHS else _fit_columns(structure, MAX_LEVELS)
 
 
-def _typed(structure: Structure, levels: int) -> Structure:
+def _fit_columns(structure: Structure, levels: int) -> Structure:
     if isinstance(structure, str):
         return structure
     if not levels:
         return "JSON"
     if isinstance(structure, list):
-        return [_typed(structure[0], levels - 1)]
-    return {name: _typed(each, levels - 1) for name, each in structure.items()} if _distinct(structure) else "JSON"
+        return [_fit_columns(structure[0], levels - 1)]
+    return {name: _fit_columns(each, levels - 1) for name, each in structure.items()} if _distinct(structure) else "JSON"
 
 
 def _distinct(names: dict[str, Structure]) -> bool:

@@ -22,7 +22,7 @@ from tarviz.model.errors import ChangedError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import digest
-from tarviz.outputs.manifest import summed
+from tarviz.outputs.manifest import checksum
 from tarviz.read.chosen import version, version_of
 from tarviz.read.several import stats
 from tarviz.read.stream import ReadOptions
@@ -98,7 +98,7 @@ class KeptColumns:
             hint = "Save it in a file and ask that: cat > data.tar."
             raise UsageError("standard input can be read once, and this question needs it again.", shard=self.url, hint=hint)
         made = shard_columns.make_columns(
-            self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grown(wanted, part())))
+            self.url, options, wanted, look=look, grown=lambda part: grown(cache(lambda: self._grow(wanted, part())))
         )
         return self.take(wanted, made)
 
@@ -110,9 +110,9 @@ class KeptColumns:
         """Keep the columns of `wanted`, which were made here or by a worker elsewhere; as `add` does."""
         if version(self.url) != self.identity or (self.parts and made.records != self.records):
             raise ChangedError("the shard was replaced while its columns were made.", shard=self.url, hint="Ask again.")
-        return self._grown(wanted, made)._keep_for(self)
+        return self._grow(wanted, made)._keep_for(self)
 
-    def _grown(self, wanted: set[Part], made: shard_columns.MadeColumns) -> KeptColumns:
+    def _grow(self, wanted: set[Part], made: shard_columns.MadeColumns) -> KeptColumns:
         """This, with columns more; of the beginning of the shard where no more was read."""
         columns: dict[str, Any] = dict(made.columns)
         if NAMES in wanted:
@@ -218,7 +218,7 @@ def _checksum(file: Path) -> str:
     """CRC32C of a file, in eight hexadecimal digits."""
     url = URL(str(file))
     with stores.of(url).open(url) as stream:
-        return summed(stream)[0]
+        return checksum(stream)[0]
 
 
 def name(url: str, now: dict[str, Any], options: ReadOptions) -> str:

@@ -18,7 +18,7 @@ from tarviz.model.types import URL
 from tarviz.read.several import AT_ONCE
 from tarviz.read.stream import ReadOptions
 from tarviz.table.columns import NAMES, Part
-from tarviz.table.interrupts import LOOK, stopped
+from tarviz.table.interrupts import LOOK, stop_error
 from tarviz.table.making.kept_columns import KeptColumns, find_kept
 from tarviz.table.making.shard_columns import MadeColumns, make_columns
 
@@ -96,7 +96,7 @@ class ColumnPasses:
 
         def look() -> None:
             if halt.is_set() or (stop is not None and stop.is_set()):
-                raise stopped()
+                raise stop_error()
 
         self._halts[halt] = stop
         try:
@@ -181,7 +181,7 @@ class ColumnPasses:
         if lost:
             self.make(lost, stop)
 
-    def gone(self, stop: threading.Event | None = None) -> bool:
+    def are_gone(self, stop: threading.Event | None = None) -> bool:
         """Whether files of columns are not there any more, because another process has made more of them; those there are, are taken."""
         lost = [shard for shard in self.kept if shard.memory is None and shard.file is not None and not shard.file.exists()]
         if lost:

@@ -24,7 +24,7 @@ from tarviz.table.columns import MAX_FIELDS, NAMES, Part, kind, small_of, text_o
 from tarviz.table.making import headers
 from tarviz.table.making.arrow_types import together
 from tarviz.table.making.chunks import Chunk, chunks
-from tarviz.table.making.json_columns import binary, payload_column, typed_json, unpacked
+from tarviz.table.making.json_columns import binary, payload_column, typed_json, unpack
 from tarviz.table.making.json_structure import Structure
 from tarviz.table.packages import pa, pc
 
@@ -166,7 +166,7 @@ def _values(ext: str, payloads: list[Buffer]) -> Iterator[tuple[str, pa.Array]]:
         yield ext, payload_column(ext, payloads)
         return
     if ext.endswith(".gz"):
-        payloads = [unpacked(ext, payload) for payload in payloads]
+        payloads = [unpack(ext, payload) for payload in payloads]
     try:
         texts = binary(payloads).cast(pa.string())
     except pa.ArrowInvalid:

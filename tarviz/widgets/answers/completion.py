@@ -82,7 +82,7 @@ def _values(table: Table, column: str, word: str) -> list[Item]:
     """The most frequent values of a column that was made already, those that begin as `word` does."""
     if table.leaves.get(column) is None:
         return []
-    facet = table.remembered(("completed", column), lambda: table.facets(column))
+    facet = table.remember(("completed", column), lambda: table.facets(column))
     found: list[Item] = []
     for bar in (each for each in facet.bars if each.low is None or each.low == each.high):
         value: Any = bar.label if bar.low is None else int(bar.low) if float(bar.low).is_integer() else bar.low

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tarviz.model import plugins
 from tarviz.model.errors import ChangedError, UsageError
-from tarviz.outputs import Exists, counted
+from tarviz.outputs import Exists, has_counter
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
 from tarviz.widgets.browse.rows import Rows, ShardRows, split_id
@@ -45,7 +45,7 @@ def copy(rows: Rows, ids: NDArray[np.int64], output: str | os.PathLike[str], opt
         raise UsageError("There is nothing to save.", hint="Mark records (Space), or show some.")
     reading = how_read(options) | {"strict": False, "where": Chosen("rows", chosen, versions)}
     name = os.fspath(output)
-    if counted(name):
+    if has_counter(name):
         plugins.load("commands", "split").split(list(chosen), name, exists=exists, **reading)
     else:
         plugins.load("commands", "cat").cat(list(chosen), name, **reading)

@@ -173,7 +173,7 @@ class Questions:
             found = self.table.rows(where, order, descending=descending and bool(order))
             ids = self.row_numbers(found.shard, found.n)
             if keys:
-                kept = self.table.keyed(keys)
+                kept = self.table.by_keys(keys)
                 ids = ids[np.isin(ids, self.row_numbers(kept.shard, kept.n))]
             return ids
 
@@ -181,7 +181,7 @@ class Questions:
         """The objects of rows, of some classes or of all: the row of each, in the order of `ids`, and the object."""
         some = f" WHERE label IN ({', '.join(map(sql.quoted_text, labels))})" if labels else ""
         found = self.table.arrow(f"SELECT shard, n, coalesce(label, '') AS label, {', '.join(Box._fields[1:])} FROM objects{some}")
-        place = self.table.placed(found)
+        place = self.table.place(found)
         rows = self.row_numbers(place.shard, place.n)
         at = places(ids, rows)
         kept = np.flatnonzero(at >= 0)
@@ -193,7 +193,7 @@ class Questions:
         """Every column that was made, for rows of the browser, in the order they lie."""
         table = self.table  # opened, it has the numbers
         shards, n = split_id(ids)
-        return table.taken(np.searchsorted(self._numbers, shards).astype(np.int32), n)
+        return table.take(np.searchsorted(self._numbers, shards).astype(np.int32), n)
 
     def row_numbers(self, shard: NDArray[np.int32], n: NDArray[np.int64]) -> NDArray[np.int64]:
         """Row numbers of the browser for rows of the table."""

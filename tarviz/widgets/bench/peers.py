@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
-from tarviz.model.errors import UsageError, needed
+from tarviz.model.errors import UsageError, require
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.runners.eager import collate
@@ -23,7 +23,7 @@ def of_peer(name: str, pipeline: Pipeline, setting: dict[str, Any]) -> Trial:
 
 
 def _webdataset(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:
-    webdataset = needed("webdataset", "Comparing with it", "bench")
+    webdataset = require("webdataset", "Comparing with it", "bench")
     urls = [str(url) for url in stream.shards(pipeline.urls)]
     size, batch, count = mean_bytes(pipeline), setting.get("batch"), setting.get("batch") or 1
     values: list[Any] = []
@@ -52,7 +52,7 @@ def _spec(tf: Any, structure: Any) -> Any:
 
 
 def _tensorflow() -> Any:
-    return needed("tensorflow", "Comparing with tf.data", "tensorflow")
+    return require("tensorflow", "Comparing with tf.data", "tensorflow")
 
 
 def _from_generator(pipeline: Pipeline, setting: Mapping[str, Any]) -> Counts:

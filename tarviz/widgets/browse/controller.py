@@ -16,7 +16,7 @@ from tarviz.model.errors import TarvizError, UsageError, redact
 from tarviz.model.types import Record
 from tarviz.outputs import Exists
 from tarviz.read.stream import ReadOptions, URLs
-from tarviz.table.choice import listed
+from tarviz.table.choice import list_keys
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse import counts as browse_counts
 from tarviz.widgets.browse import export, python_calls, status
@@ -29,7 +29,7 @@ from tarviz.widgets.browse.thumbnails import SIZES
 from tarviz.widgets.host import contact_sheet
 from tarviz.widgets.host.rpc import Answer, Controller, Media, Message
 from tarviz.widgets.map.points import MapPoints
-from tarviz.widgets.panes.overlays import painted
+from tarviz.widgets.panes.overlays import paint
 
 FIRST = 24
 MOST_SESSIONS = 64
@@ -76,7 +76,7 @@ class Browser(Controller):
         label = None if label is None else label.replace(":", ".", 1)
         if label:
             field_path(label)
-        wish = ViewWish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(listed(keys)) if keys else frozenset())
+        wish = ViewWish(where, sort, seed, label=label or "", also=tuple(also), keys=frozenset(list_keys(keys)) if keys else frozenset())
         self._cache = cache
         self.start = start
         self.overlay = overlay
@@ -199,7 +199,7 @@ class Browser(Controller):
             for row, tile in zip(rows, tiles, strict=True):
                 label = shards.labels.find(row, shards.labels.chosen or "")
                 caption = " · ".join(filter(None, (label, row.key.rpartition("/")[2])))
-                picture = painted(tile.picture, tile.over, shards.overlays)
+                picture = paint(tile.picture, tile.over, shards.overlays)
                 cells.append(contact_sheet.Cell(picture, tile.reason or tile.text, caption, bool(tile.reason)))
             return contact_sheet.sheet(self.title, status.sentence(shards.rows), cells)
 

@@ -31,7 +31,7 @@ class OpenShards:
     def __init__(
         self, urls: URLs, label: str | None, classes: Mapping[int, str], overlay: str, options: ReadOptions | None, *, cache: bool
     ) -> None:
-        options = replace(options or ReadOptions(), strict=False, where="", keys=())
+        options = replace(options or ReadOptions(), where="", keys=())
         self.place: Callable[[str], str] = str
         """Where lies what a page calls by a name. A server that shows a part of its machine refuses the rest."""
         self.urls = [urls] if isinstance(urls, (str, PathLike)) else list(urls)

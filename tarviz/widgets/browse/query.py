@@ -59,7 +59,7 @@ class ViewWish:
     @property
     def condition(self) -> str:
         """All conditions as one."""
-        return conditions.joined(self.conditions)
+        return conditions.join(self.conditions)
 
     @property
     def plain(self) -> bool:
@@ -240,7 +240,7 @@ class Query:
             ids = ids[::-1]
         while not self._stop.is_set():
             finished, early = self.rows.finished, wish.objects is None  # which boxes there are is known when all is read
-            known = self.rows.known(ids)
+            known = self.rows.exist(ids)
             if finished or (early and known.all()):
                 ids = ids[known]
                 if wish.objects is not None:
@@ -274,7 +274,7 @@ class Query:
 
     def _there(self, rows: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Those of these rows that there are, in the order they lie."""
-        rows = rows[self.rows.known(rows)]
+        rows = rows[self.rows.exist(rows)]
         if self.wish.shard is not None:
             rows = rows[rows >> RECORD_BITS == self.wish.shard]
         for low in range(0, len(rows), _CHUNK):

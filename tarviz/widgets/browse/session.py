@@ -13,7 +13,7 @@ import numpy as np
 from tarviz import viewers
 from tarviz.model.errors import redact
 from tarviz.model.types import Buffer, to_bytes
-from tarviz.table.interrupts import stopped
+from tarviz.table.interrupts import stop_error
 from tarviz.viewers.panel import readable
 from tarviz.widgets.answers.by_hand import ViewAnswers
 from tarviz.widgets.answers.keep_answers import KeepAnswers
@@ -119,7 +119,7 @@ class Session(Answers):
             if asked is not None:
                 opened, since = self._asked
                 if asked[0] == opened and asked[1] < since:  # requests that are under way overtake each other
-                    raise stopped()
+                    raise stop_error()
                 self._asked = asked
             before = self.look.query
             query = self.look.query = Query(self.rows, wish, self.questions, next(self.shards.numbers)).start()

@@ -3,15 +3,17 @@
 
 import { h } from "../host/core.mjs";
 
+/** Whether the cursor is on a step of a chain. @param {import("./compare.mjs").CompareView} view @param {number} column */
+export const isOn = (view, column) => view.at.column === column && view.at.step >= 0;
+
 /** A row a chain, in the order they are shown. @param {import("./compare.mjs").CompareView} view */
 export function chainRows(view) {
   return view.order.map((at) => {
     const column = view.columns[at];
     const eager = column.runner === "eager";
-    const on = view.at.column === at;
     return h(
       "tr",
-      { class: on ? "tvz-on" : "", onclick: () => view.select({ ...view.at, column: at, step: Math.max(0, view.at.step) }) },
+      { class: isOn(view, at) ? "tvz-on" : "", onclick: () => view.select({ ...view.at, column: at, step: Math.max(0, view.at.step) }) },
       h("th", { class: "tvz-cut", dir: "auto" }, eager ? column.name : h("span", { class: "tvz-faint" }, `↳ ${column.runner}`)),
       h(
         "td",

@@ -4,7 +4,7 @@
 import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, pictureType, BlobCache } from "../host/core.mjs";
 import { asView, isOvertaken, makeRpc, NO_ANSWER, RpcError, wordsOf } from "../host/requests.mjs";
 import { Layers } from "../panes/overlay.mjs";
-import { chainRows } from "./chain_rows.mjs";
+import { chainRows, isOn } from "./chain_rows.mjs";
 import { Changes } from "./changes.mjs";
 import { CompareKeys } from "./compare_keys.mjs";
 import { recordSections } from "./record_sections.mjs";
@@ -336,9 +336,7 @@ export class CompareView {
     }
     this.heads
       .querySelectorAll("tr")
-      .forEach((/** @type {Element} */ row, /** @type {number} */ at) =>
-        row.classList.toggle("tvz-on", this.order[at] === this.at.column && this.at.step >= 0),
-      );
+      .forEach((/** @type {Element} */ row, /** @type {number} */ at) => row.classList.toggle("tvz-on", isOn(this, this.order[at])));
   }
 
   /** The full picture of a step, for the stage. @param {Place} place @returns {Promise<Blob | undefined>} */

@@ -16,7 +16,7 @@ from tarviz.widgets.compare.chain_preview import EAGER, Column, StepTile, Strip,
 from tarviz.widgets.compare.value_picture import number
 from tarviz.widgets.host.contact_sheet import Cell
 from tarviz.widgets.host.rpc import Message
-from tarviz.widgets.panes.overlays import Overlays, painted
+from tarviz.widgets.panes.overlays import Overlays, paint
 
 
 class Pictures:
@@ -191,7 +191,7 @@ def cells(
 def _cell(tile: StepTile, overlays: Overlays, caption: str) -> Cell:
     if tile.error is not None:
         return Cell(b"", reason(tile.error), caption, True)
-    return Cell(painted(tile.picture, tile.over, overlays) if tile.picture else b"", tile.text, caption)
+    return Cell(paint(tile.picture, tile.over, overlays) if tile.picture else b"", tile.text, caption)
 
 
 def plain(columns: Sequence[Column], records: Sequence[Values]) -> list[dict[str, Any]]:

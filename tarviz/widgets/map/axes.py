@@ -38,7 +38,7 @@ def numbers(table: Table, columns: list[str]) -> tuple[ChosenRows, list[NDArray[
     answer = table.arrow(f"SELECT shard, n, {values} FROM records")
     import pyarrow.compute as compute
 
-    return table.placed(answer), [compute.fill_null(answer.column(f"v{at}"), np.nan).to_numpy() for at in range(len(columns))]
+    return table.place(answer), [compute.fill_null(answer.column(f"v{at}"), np.nan).to_numpy() for at in range(len(columns))]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def groups(table: Table, column: str) -> AxisValues:
     if kind in _NESTED:
         raise UsageError(f"{column} holds a {kind}; colours need numbers or text.")
     if kind in NUMBERS and kind != "boolean":
-        ((distinct,),) = table.fetched(f"SELECT count(DISTINCT {expression}) FROM records")
+        ((distinct,),) = table.fetch(f"SELECT count(DISTINCT {expression}) FROM records")
         if distinct > MOST_GROUPS or kind not in INTEGERS:
             rows, (values,) = numbers(table, [column])
             return AxisValues(rows, values=values)
@@ -75,4 +75,4 @@ def groups(table: Table, column: str) -> AxisValues:
     place = np.full(len(words) + 1, len(order), np.int32)
     place[order] = np.arange(len(order))
     place[-1] = -1  # what has no value
-    return AxisValues(table.placed(answer), None, place[each], tuple(words[at] for at in order))
+    return AxisValues(table.place(answer), None, place[each], tuple(words[at] for at in order))

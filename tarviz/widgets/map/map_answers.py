@@ -158,7 +158,7 @@ class MapAnswers(Answers):
         ext, _, by = spec
         found = vectors.read(self.rows, ids, ext, lambda done, of: making.say(f"{done:,} of {of:,} read"))
         making.say("projecting")
-        places, words = projection.projected(found.values, by)
+        places, words = projection.project(found.values, by)
         picture = viewers.choose(ext) == "image"
         what = "colour and shape of the pictures" if picture else f"{found.values.shape[1]:,} numbers"
         names = (f"{ext}: {by} 1", f"{ext}: {by} 2")

@@ -111,7 +111,7 @@ class Overlays:
             else:
                 shapes = looked_up.find(value, width, height, self.form)
         most = min(side or _MASK_SIDE, _MASK_SIDE)
-        shapes = [replace(shape, numbers=runs.thinned(_as_runs(shape), most)) if shape.kind == "mask" else shape for shape in shapes]
+        shapes = [replace(shape, numbers=runs.thin(_as_runs(shape), most)) if shape.kind == "mask" else shape for shape in shapes]
         return Overlay(width, height, tuple(shapes), tuple(masks), tuple(of))
 
     def colour(self, name: str) -> str:
@@ -196,7 +196,7 @@ def _colour(values: NDArray[Any], names: Mapping[int, str]) -> tuple[NDArray[np.
     return colours, tuple((int(n), names.get(int(n), str(int(n))), tones.id_colour(int(n))) for n in own[:40])
 
 
-def painted(picture: bytes, over: Overlay | None, overlays: Overlays) -> bytes:
+def paint(picture: bytes, over: Overlay | None, overlays: Overlays) -> bytes:
     """A tile with what lies over it drawn in, for where nothing can be laid over: a saved sheet, a page without scripts."""
     from PIL import Image
 

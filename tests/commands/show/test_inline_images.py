@@ -59,7 +59,7 @@ class TestDrawn:
         noise = np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8)
         out = io.BytesIO()
         Image.fromarray(noise).save(out, kind)
-        text = inline_images.drawn(out.getvalue(), "kitty")
+        text = inline_images.draw(out.getvalue(), "kitty")
 
         chunks = re.findall("\x1b_G([^;]*);([^\x1b]*)\x1b\\\\", text)
         assert text == "".join(f"\x1b_G{head};{body}\x1b\\" for head, body in chunks)
@@ -70,13 +70,13 @@ class TestDrawn:
     def test_iterm2_gets_the_file(self):
         data = encoded("JPEG")
 
-        head, body = inline_images.drawn(data, "iterm2").split(":")
+        head, body = inline_images.draw(data, "iterm2").split(":")
         assert head.startswith("\x1b]1337;File=inline=1;")
         assert f"size={len(data)}" in head
         assert data == base64.b64decode(body.removesuffix("\a"))
 
     def test_sixels_say_the_picture(self):
-        text = inline_images.drawn(encoded(), "sixel")
+        text = inline_images.draw(encoded(), "sixel")
 
         assert text.startswith('\x1bPq"1;1;30;20')
         assert text.endswith("\x1b\\")
@@ -187,7 +187,7 @@ def test_pictures_change_nothing_but_the_text(tmp_path: Path):
     shown = show(str(path))
     made = replace(shown, inline="iterm2")
     first, second = str(replace(shown, records=shown.records[:1])), str(replace(shown, records=shown.records[1:]))
-    tiles = " ".join(inline_images.drawn(tile, "iterm2") for _, tile in inline_images.pictures(shown.records[0], None))
+    tiles = " ".join(inline_images.draw(tile, "iterm2") for _, tile in inline_images.pictures(shown.records[0], None))
 
     assert 2 == tiles.count("\x1b]1337")
     assert f"{first}\n{tiles}\n{second}" == str(made)

@@ -14,7 +14,7 @@ from tarviz.commands.verify import verify
 from tarviz.commands.verify.verified import Salvage, Verified
 from tarviz.model.errors import UsageError
 from tarviz.read.stream import ReadOptions
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.commands.conftest import listed, plain
 from tests.conftest import DATA
 
@@ -26,7 +26,7 @@ LARGE = b"\xff" * 70_000
 class TestRepair:
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_saves_all_but_the_damaged_record(self, make: Make, payload: bytes):
-        content = numbered(1000 if len(payload) < 1000 else 50, payload=payload)
+        content = numbered_records(1000 if len(payload) < 1000 else 50, payload=payload)
         data = bytearray(shard(content))
         data[data.index(b"train/n00000017.png")] ^= 1
         a = make(bytes(data))
@@ -41,7 +41,7 @@ class TestRepair:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_a_tar_cut_short_gives_its_front(self, make: Make, out: Path, payload: bytes):
-        content = numbered(30, payload=payload)
+        content = numbered_records(30, payload=payload)
         data = shard(content)
 
         verify([str(make(data[: data.index(b"train/n00000021.cls") + 300]))], repair=True, output=str(out))
@@ -51,7 +51,7 @@ class TestRepair:
 
     @pytest.mark.parametrize("payload", [b"x" * 600, LARGE], ids=["tiny", "large"])
     def test_what_may_lack_a_member_is_kept_and_told_or_left_out(self, make: Make, out: Path, payload: bytes):
-        data = shard(numbered(3, payload=payload))
+        data = shard(numbered_records(3, payload=payload))
         a = str(make(data[: data.index(b"train/n00000002.cls")]))
 
         lenient = verify([a], repair=True, output=str(out))
@@ -62,7 +62,7 @@ class TestRepair:
         assert ({"E_NO_EOF": 1, "W_DROPPED": 1}, 2) == (strict.counts, len(plain(out)))
 
     def test_a_shard_without_a_fault_is_left_alone(self, make: Make):
-        good, bad = make(numbered(3)), make(shard(numbered(3))[:3000], "b.tar")
+        good, bad = make(numbered_records(3)), make(shard(numbered_records(3))[:3000], "b.tar")
 
         result = verify([str(good), str(bad)], repair=True)
 
@@ -70,7 +70,7 @@ class TestRepair:
         assert not good.with_name("a.repaired.tar").exists()
 
     def test_behind_the_end_of_the_archive(self, make: Make, out: Path):
-        a = str(make(shard(numbered(2)) + shard(numbered(2, prefix="b"))))
+        a = str(make(shard(numbered_records(2)) + shard(numbered_records(2, prefix="b"))))
 
         verify([a], repair=True, output=str(out))
         assert 2 == len(plain(out))
@@ -93,7 +93,7 @@ class TestRepair:
 
     @pytest.mark.parametrize(("urls", "options"), [(["a.tar", "a.tar"], {"output": "o.tar"}), (["x.tfrecord"], {})])
     def test_what_cannot_be(self, make: Make, urls: Any, options: Any, monkeypatch: pytest.MonkeyPatch):
-        a = make(numbered(1))
+        a = make(numbered_records(1))
         (a.parent / "x.tfrecord").write_bytes(b"")
         monkeypatch.chdir(a.parent)
 
@@ -103,7 +103,7 @@ class TestRepair:
 
 class TestShell:
     def test_says_what_was_saved(self, make: Make, bash: Any):
-        make(shard(numbered(3))[:3000], "b.tar")
+        make(shard(numbered_records(3))[:3000], "b.tar")
 
         done = bash("tarviz verify --repair b.tar")
         content = json.loads(bash("tarviz verify --repair --json b.tar").stdout)
@@ -113,14 +113,14 @@ class TestShell:
         assert [{"shard": "b.tar", "output": "b.repaired.tar", "records": 1, "bytes": 3584}] == content["written"]
 
     def test_a_pipe_cannot_be_repaired(self, make: Make, bash: Any):
-        make(numbered(1))
+        make(numbered_records(1))
 
         assert b"Save it to a file first" in bash("tarviz verify --repair - < a.tar").stderr
 
 
 def test_the_whole_of_a_repair(make: Make, monkeypatch: pytest.MonkeyPatch):
-    make(shard(numbered(3))[:3000], "b.tar")
-    make(numbered(2), "a.tar")
+    make(shard(numbered_records(3))[:3000], "b.tar")
+    make(numbered_records(2), "a.tar")
     monkeypatch.chdir(make(b"", "empty").parent)
     result = verify(["a.tar", "b.tar"], repair=True)
 
@@ -140,4 +140,4 @@ def test_standard_input_cannot_be_read_twice():
 @pytest.mark.parametrize(("jobs", "expected"), [({"jobs": 1}, "one process")])
 def test_a_repair_is_not_spread(make: Make, jobs: Any, expected: str):
     with pytest.raises(UsageError, match=expected):
-        verify([make(numbered(1)), make(numbered(1), "b.tar")], repair=True, **jobs)
+        verify([make(numbered_records(1)), make(numbered_records(1), "b.tar")], repair=True, **jobs)

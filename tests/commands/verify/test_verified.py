@@ -11,7 +11,7 @@ from tarviz.commands.verify import verified, verify
 from tarviz.commands.verify.verified import Verified
 from tarviz.model.errors import Fault
 from tarviz.outputs import TAR_END, tar_member
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 
 
 class TestListed:
@@ -33,7 +33,7 @@ class TestListed:
         assert "<td>W_NO_KEY</td><td>a.tar</td><td></td><td>README</td><td class=right>1024</td>" in html
 
     def test_what_is_clean_has_no_list(self, make: Any):
-        found = verify([make(numbered(1)), make(numbered(1200), "b.tar")])
+        found = verify([make(numbered_records(1)), make(numbered_records(1200), "b.tar")])
 
         assert "1,201 records in 2 files: no fault found" == str(found)
         assert '<p class="good">1,201 records in 2 files: no fault found</p></div>' in found._repr_mimebundle_()["text/html"]

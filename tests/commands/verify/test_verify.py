@@ -17,7 +17,7 @@ from tarviz import cli
 from tarviz.commands.verify import verify
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.outputs import TAR_END, tar_member
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tests.conftest import DATA, corpus
 
 TARS = DATA / "corpora" / "generated"
@@ -229,6 +229,6 @@ class TestJobs:
             assert {"bad": 2} == tarviz.table(shards[:2]).tags.counts()
 
     def test_standard_input_and_one_shard_are_read_here(self, make: Any):
-        path = make(numbered(3))
+        path = make(numbered_records(3))
 
         assert (3, 1) == ((found := verify(path, jobs=2)).records, found.shards)

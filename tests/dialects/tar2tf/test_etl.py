@@ -21,7 +21,7 @@ pytest.importorskip("tensorflow", reason="TensorFlow: pip install 'tarviz[tensor
 from tarviz import stores
 from tarviz.dialects.tar2tf import Dataset
 from tarviz.dialects.tar2tf._etl import Etl, _fetch, obstacle
-from tarviz.dialects.tar2tf._transformed import packed
+from tarviz.dialects.tar2tf._transformed import pack
 from tarviz.dialects.tar2tf.ops import SelectJSON
 from tarviz.formats import tfrecord
 from tarviz.model.errors import DataError, StoreError, TarvizError, TarvizWarning
@@ -197,7 +197,7 @@ def test_a_function_goes_to_the_next_engine(cluster: Cluster) -> None:
 def test_a_shard_that_ends_early_is_asked_for_three_times(early: int, comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each time one row further; none comes twice."""
     rows = [MadeRow(str(number), number + 1, {"x": bytes(99)}) for number in range(5)]
-    whole = b"".join(packed(rows, None, ReadReport()))
+    whole = b"".join(pack(rows, None, ReadReport()))
     answers = [whole[: (number + 1) * len(whole) // 6] for number in range(early)]
 
     @contextlib.contextmanager
@@ -221,7 +221,7 @@ class TestShares:
     @pytest.fixture(autouse=True)
     def transformed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = [MadeRow(str(at), at + 1, DataError("bad", code="E_OP") if at in (0, 20, 33) else {"x": at}) for at in range(50)]
-        whole = b"".join(packed(rows, None, ReadReport()))
+        whole = b"".join(pack(rows, None, ReadReport()))
         monkeypatch.setattr("tarviz.stores.ais.open_transformed", lambda *_: contextlib.nullcontext(io.BytesIO(whole)))
 
     def read(self, *pieces: Piece, number: int = 0) -> list[tuple[int, int]]:

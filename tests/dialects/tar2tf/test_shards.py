@@ -13,7 +13,7 @@ from tarviz.dialects.tar2tf import AisDataset, Dataset, _shards
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 
 
 def test_a_data_set_shows_its_bucket_and_what_it_makes(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_a_data_set_shows_its_bucket_and_what_it_makes(tmp_path: Path) -> None:
 def test_few_bytes_on_this_machine_are_written_without_workers(
     make: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    here, there = str(make(numbered(3))), URL("memory://tar2tf/a.tar")
+    here, there = str(make(numbered_records(3))), URL("memory://tar2tf/a.tar")
     with stores.of(there).create(there) as sink:
         sink.write(Path(here).read_bytes())
     asked: list[int] = []

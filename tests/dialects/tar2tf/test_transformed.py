@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tarviz.dialects.tar2tf._transformed import packed, unpacked
+from tarviz.dialects.tar2tf._transformed import pack, unpack
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import DataError, Fault, SchemaError, StoreError, TarvizError
 from tarviz.read.stream import ReadReport
@@ -18,7 +18,7 @@ from tarviz.runners.elsewhere import MadeRow
 
 def sent(rows: list[MadeRow], wanted: frozenset[str] | None = None, report: ReadReport | None = None) -> bytes:
     """The file that a transformer sends."""
-    return b"".join(packed(rows, wanted, report or ReadReport()))
+    return b"".join(pack(rows, wanted, report or ReadReport()))
 
 
 def test_each_record_is_an_example_that_any_program_reads() -> None:
@@ -60,7 +60,7 @@ def test_each_record_is_an_example_that_any_program_reads() -> None:
 )
 def test_an_error_comes_as_what_it_is(error: TarvizError, kind: type[TarvizError]) -> None:
     error.at(key="k", member="k.jpg", offset=512, hint="Look.")
-    (row,) = unpacked(io.BytesIO(sent([MadeRow("k", 3, error)])), ReadReport())
+    (row,) = unpack(io.BytesIO(sent([MadeRow("k", 3, error)])), ReadReport())
 
     assert (kind, "k", 3) == (type(row.value), row.key, row.behind)
     assert (error.message, error.code, "Look.") == (row.value.message, row.value.code, row.value.hint)
@@ -69,7 +69,7 @@ def test_an_error_comes_as_what_it_is(error: TarvizError, kind: type[TarvizError
 
 def test_a_record_may_be_larger_than_what_is_read_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TARVIZ_MAX_MEMBER_BYTES", "1000")
-    (row,) = unpacked(io.BytesIO(sent([MadeRow("k", 1, {"x": bytes(2000)})])), ReadReport())
+    (row,) = unpack(io.BytesIO(sent([MadeRow("k", 1, {"x": bytes(2000)})])), ReadReport())
 
     assert {"x": bytes(2000)} == row.value
 
@@ -80,7 +80,7 @@ def test_whole_numbers_are_such_up_to_64_bits() -> None:
     head = json.loads(bytes(example.features(next(iter(tfrecord.read(data))))["__head__"][1][0]))
 
     assert ["int", "json", "int", "json"] == [what for _, (what,) in head["fields"]]
-    assert numbers == list(next(unpacked(io.BytesIO(data), ReadReport())).value.values())
+    assert numbers == list(next(unpack(io.BytesIO(data), ReadReport())).value.values())
 
 
 class TestTransport:
@@ -103,7 +103,7 @@ class TestTransport:
             "true": True,
         }
 
-        (row,) = unpacked(io.BytesIO(b"".join(packed([MadeRow("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
+        (row,) = unpack(io.BytesIO(b"".join(pack([MadeRow("k\udcff", 7, value)], None, ReadReport()))), ReadReport())
 
         assert ("k\udcff", 7, list(value)) == (row.key, row.behind, list(row.value))
         for name, there in row.value.items():
@@ -116,55 +116,55 @@ class TestTransport:
         report.add(Fault("W_X", "odd"))
         found = ReadReport()
 
-        (row,) = unpacked(io.BytesIO(b"".join(packed([MadeRow("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
+        (row,) = unpack(io.BytesIO(b"".join(pack([MadeRow("k", 1, {"x": 1, "y": 2})], frozenset("y"), report))), found)
 
         assert {"y": 2} == row.value
         assert report.to_dict() == found.to_dict()
 
     def test_every_early_end_is_noticed(self) -> None:
-        whole = b"".join(packed([MadeRow(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
+        whole = b"".join(pack([MadeRow(f"k{at}", at + 1, {"x": b"y" * at}) for at in range(3)], None, ReadReport()))
         for size in range(0, len(whole), 7):
             with pytest.raises(StoreError, match="E_LENGTH"):
-                list(unpacked(io.BytesIO(whole[:size]), ReadReport()))
+                list(unpack(io.BytesIO(whole[:size]), ReadReport()))
 
     def test_something_else_is_an_error(self) -> None:
         for data in (b"".join(tfrecord.frame([example.encode({"x": 1})]).buffers()), b"<html>" * 100):
             with pytest.raises(TarvizError, match=r"E_FORMAT|E_LENGTH"):
-                list(unpacked(io.BytesIO(data), ReadReport()))
+                list(unpack(io.BytesIO(data), ReadReport()))
 
     def test_what_does_not_travel_is_the_error_of_its_record(self) -> None:
         rows = [MadeRow("k", 1, {"x": object()}), MadeRow("l", 2, {"x": 1})]
 
-        bad, good = unpacked(io.BytesIO(b"".join(packed(rows, None, ReadReport()))), ReadReport())
+        bad, good = unpack(io.BytesIO(b"".join(pack(rows, None, ReadReport()))), ReadReport())
 
         assert isinstance(bad.value, SchemaError)
         assert {"x": 1} == good.value
 
 
 def test_a_record_that_was_spoilt_on_its_way_is_asked_for_again() -> None:
-    data = bytearray(b"".join(packed([MadeRow("k", 1, {"x": b"y" * 99})], None, ReadReport())))
+    data = bytearray(b"".join(pack([MadeRow("k", 1, {"x": b"y" * 99})], None, ReadReport())))
     data[60] ^= 1
 
     with pytest.raises(StoreError, match="comes damaged"):
-        list(unpacked(io.BytesIO(data), ReadReport()))
+        list(unpack(io.BytesIO(data), ReadReport()))
 
 
 def test_what_reading_skipped_there_is_told_here() -> None:
     report, found = ReadReport(records=1, bytes=9, shards=1), ReadReport()
     report.add(Fault("W_X", "odd", key="k"), skipped=True)
-    assert [] == list(unpacked(io.BytesIO(b"".join(packed([], None, report))), found))
+    assert [] == list(unpack(io.BytesIO(b"".join(pack([], None, report))), found))
 
     assert report.to_dict() == found.to_dict()
     assert [Fault("W_X", "odd", key="k")] == found.skipped
 
 
 def test_an_end_that_counts_otherwise_is_an_early_one() -> None:
-    ends = [b"".join(packed([MadeRow("k", at, {}) for at in range(count)], None, ReadReport())) for count in (0, 1)]
+    ends = [b"".join(pack([MadeRow("k", at, {}) for at in range(count)], None, ReadReport())) for count in (0, 1)]
     size = len(b"".join(tfrecord.frame([bytes(next(iter(tfrecord.read(ends[1]))))]).buffers()))
 
     for data in (ends[1][:size] + ends[0], ends[1][size:]):
         with pytest.raises(StoreError, match=r"ends early, after [01] records"):
-            list(unpacked(io.BytesIO(data), ReadReport()))
+            list(unpack(io.BytesIO(data), ReadReport()))
 
 
 def test_a_connection_that_breaks_is_one_that_ends_early() -> None:
@@ -176,4 +176,4 @@ def test_a_connection_that_breaks_is_one_that_ends_early() -> None:
             raise OSError("reset")
 
     with pytest.raises(StoreError, match="ends early, after 0 records"):
-        list(unpacked(Broken(), ReadReport()))
+        list(unpack(Broken(), ReadReport()))

@@ -289,15 +289,15 @@ class TestTypes:
 
     @pytest.mark.parametrize("example", [TFExample(a=1), {"a": 1}, TFExample(a=1).serialize()])
     def test_examples_may_be_dicts_or_bytes(self, example: Any) -> None:
-        assert {"a": [1]} == examples.decode(core.serialized(example))
+        assert {"a": [1]} == examples.decode(core.serialize(example))
 
     def test_examples_may_be_tensorflows(self) -> None:
         tf = pytest.importorskip("tensorflow")
         made = tf.train.Example(features=tf.train.Features(feature={"a": tf.train.Feature(int64_list=tf.train.Int64List(value=[1]))}))
 
-        assert {"a": [1]} == examples.decode(core.serialized(made))
+        assert {"a": [1]} == examples.decode(core.serialize(made))
         with pytest.raises(SchemaError, match="got int"):
-            core.serialized(3)
+            core.serialize(3)
 
 
 class TestMisuse:

@@ -12,7 +12,7 @@ import pytest
 from tarviz.commands.cat import cat
 from tarviz.dialects.webdataset import distributed_map_unordered
 from tarviz.model.errors import TarvizError, UsageError
-from tarviz.testing.strategies import numbered, shard
+from tarviz.testing.strategies import numbered_records, shard
 from tests.conftest import sampled
 
 
@@ -59,7 +59,7 @@ def test_tasks_run_in_processes_of_their_own() -> None:
 @pytest.mark.matrix
 def test_shards_are_written(tmp_path: Path) -> None:
     for number in range(5):
-        (tmp_path / f"in-{number}.tar").write_bytes(shard(numbered(number)))
+        (tmp_path / f"in-{number}.tar").write_bytes(shard(numbered_records(number)))
     tasks = [(str(tmp_path / f"in-{number}.tar"), str(tmp_path / f"out-{number}.tar")) for number in range(5)]
 
     assert [0, 1, 2, 3, 4] == distributed_map_unordered(copy, tasks, num_workers=2)

@@ -16,7 +16,7 @@ from tarviz.dialects.webdataset.parts.places import WorkerPlace
 from tarviz.dialects.webdataset.parts.source import PassProgress, Source, shares
 from tarviz.model.errors import NotFoundError, UsageError
 from tarviz.read.stream import ReadOptions
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 from tests.conftest import each_case
 
 
@@ -44,7 +44,7 @@ def test_all_workers_together_read_each_record_once(counts: list[int], workers: 
 @pytest.fixture
 def source(make: Callable[..., Path]) -> Source:
     """Four shards of three records."""
-    urls = [str(make(numbered(3, payload=b"x", prefix=f"{at}/"), f"{at}.tar")) for at in range(4)]
+    urls = [str(make(numbered_records(3, payload=b"x", prefix=f"{at}/"), f"{at}.tar")) for at in range(4)]
     return Source(tuple(urls), nodesplitter=wds.split_by_node)
 
 

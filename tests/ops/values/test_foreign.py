@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,10 @@ class TestPlain:
     def test_what_gives_back_something_else_is_refused(self, f):
         with pytest.raises(SchemaError, match=r"it (has to return|gave)"):
             augment(f, ForeignScene(IMAGE, np.ones((2, 2))), 0)
+
+
+def test_a_library_is_known_by_the_module_of_what_it_made(monkeypatch: pytest.MonkeyPatch):
+    made = type("Turn", (), {"__module__": "turns.of.pictures"})()
+    monkeypatch.setattr("tarviz.ops.values.foreign._CALLERS", {"turns": lambda f, scene, seed: replace(scene, image=(f, seed))})
+
+    assert [made, 7] == list(augment(made, ForeignScene(np.empty((0, 2)), np.empty((0, 2))), 7).image)

@@ -187,7 +187,7 @@ def test_what_is_carried_has_to_be_there() -> None:
     with pytest.raises(SchemaError, match=r"expects a field 'seg\.png'; there are jpg, json"):
         op.run_schema(schema)
     assert {"jpg", "json", "seg.png"} == op.needs(frozenset({"jpg"})) == op.named
-    assert ("jpg", "json", "seg.png") == op.touched(schema)
+    assert ("jpg", "json", "seg.png") == op.changed_fields(schema)
 
 
 @pytest.mark.parametrize("head", [b"\x89PNG\r\n\x1a\n", b"II*\0", b"RIFF\0\0\0\0WEBP", b"\xff\xd8\xff", b"GIF8", b"BM"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import tarfile
@@ -98,6 +99,18 @@ def test_columns_hold_the_payloads_in_order(urls: list[URL]) -> None:
     assert origin is not None
     assert "k199.bin" == origin.members[0].name
     assert origin.members[0].header_offset == last.place_error(len(last) - 1, DataError("what")).offset
+
+
+def test_readers_that_share_a_packed_shard_have_each_record_once(urls: list[URL], tmp_path: Path) -> None:
+    """Blocks are smaller than the runs that they take in turn: of some a reader has nothing."""
+    (packed := tmp_path / "s.tar.gz").write_bytes(gzip.compress(Path(urls[0]).read_bytes()))
+    pipeline = Pipeline(packed, block_size=8192)
+    found = []
+    for worker in range(2):
+        made = chunks(pipeline, names("cls"), ReadReport(), plan=ReaderPlan(pipeline, ShareReader(worker=worker, workers=2)))
+        found.append([int(value) for chunk in made for value in chunk.columns["cls"]])
+
+    assert [[*range(16), *range(32, 40)], [*range(16, 32)]] == found
 
 
 def test_one_worker_reads_in_the_thread_that_asks(urls: list[URL], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ from tarviz.runners.plans import ReaderPlan
 from tarviz.runners.shares import Piece, ShareReader
 from tarviz.runners.tf.served import ServedPlaces, places
 from tarviz.samples import write_shard
-from tarviz.testing.strategies import numbered
+from tarviz.testing.strategies import numbered_records
 
 FIELDS = {"txt": ("txt",), "cls": ("cls",)}
 
@@ -113,7 +113,7 @@ class TestOtherShards:
             found(pipeline, [Piece(URL(pipeline.urls[0]), **piece)], {"cls": ("cls",)})
 
     def test_are_refused(self, make: Callable[..., Path]) -> None:
-        url = make(numbered(20, payload=b"x"))
+        url = make(numbered_records(20, payload=b"x"))
         packed = url.with_name("a.tar.gz")
         packed.write_bytes(gzip.compress(url.read_bytes()))
 

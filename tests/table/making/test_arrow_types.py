@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tarviz.table.making.arrow_types import merged, together
+from tarviz.table.making.arrow_types import merge, together
 
 KINDS = {
     "null": pa.null(),
@@ -31,12 +31,12 @@ TOGETHER = {
 
 def test_a_type_fits_itself():
     for kind in KINDS:
-        assert KINDS[kind] == merged(KINDS[kind], KINDS[kind])
+        assert KINDS[kind] == merge(KINDS[kind], KINDS[kind])
 
 
 def test_numbers_become_numbers_and_what_else_differs_text():
     for one, other in TOGETHER:
-        assert KINDS[TOGETHER[one, other]] == merged(KINDS[one], KINDS[other]) == merged(KINDS[other], KINDS[one])
+        assert KINDS[TOGETHER[one, other]] == merge(KINDS[one], KINDS[other]) == merge(KINDS[other], KINDS[one])
 
 
 def test_columns_become_one_of_that_type():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from tarviz.table.making.json_structure import MAX_LEVELS, MAX_PATHS, castable, has, integer, merged, notes, sql_type, typed
+from tarviz.table.making.json_structure import MAX_LEVELS, MAX_PATHS, castable, fit_columns, has, integer, merge, notes, sql_type
 
 NUMBERS = ["BIGINT", "LARGE", "HUGEINT", "DIGITS", "DOUBLE", "INEXACT"]
 KINDS = ["NULL", "EMPTY", "BOOLEAN", *NUMBERS, "VARCHAR", "JSON", ["BIGINT"], ["VARCHAR"], {"a": "BIGINT"}, {"b": ["DOUBLE"]}]
@@ -24,13 +24,13 @@ TOGETHER = {
 
 def test_kinds_of_one_path_become_one():
     for one, other in TOGETHER:
-        assert TOGETHER[one, other] == merged(one, other) == merged(other, one)
+        assert TOGETHER[one, other] == merge(one, other) == merge(other, one)
 
 
 def test_the_order_in_which_structures_come_does_not_matter():
     for one, other, third in itertools.product(KINDS, repeat=3):
-        assert merged(one, other) == merged(other, one)
-        assert merged(merged(one, other), third) == merged(one, merged(other, third)), (one, other, third)
+        assert merge(one, other) == merge(other, one)
+        assert merge(merge(one, other), third) == merge(one, merge(other, third)), (one, other, third)
 
 
 def test_what_no_column_can_be_is_json():
@@ -38,14 +38,14 @@ def test_what_no_column_can_be_is_json():
     for _ in range(MAX_LEVELS):
         deep = [deep]
 
-    assert deep == typed(deep)
-    assert "JSON" in sql_type(typed([deep]))
-    assert {"a": "JSON", "b": "BIGINT"} == typed({"a": {"x": "BIGINT", "X": "BIGINT"}, "b": "BIGINT"})
-    assert ["JSON"] == typed([{"": "BIGINT"}])
-    assert {"a": "JSON"} == typed({"a": {"x\0": "BIGINT"}})
+    assert deep == fit_columns(deep)
+    assert "JSON" in sql_type(fit_columns([deep]))
+    assert {"a": "JSON", "b": "BIGINT"} == fit_columns({"a": {"x": "BIGINT", "X": "BIGINT"}, "b": "BIGINT"})
+    assert ["JSON"] == fit_columns([{"": "BIGINT"}])
+    assert {"a": "JSON"} == fit_columns({"a": {"x\0": "BIGINT"}})
     many = {f"p{at}": "BIGINT" for at in range(MAX_PATHS)}
-    assert many == typed(many)
-    assert "JSON" == typed(many | {"one": "BIGINT"})
+    assert many == fit_columns(many)
+    assert "JSON" == fit_columns(many | {"one": "BIGINT"})
     assert 'STRUCT("a" BIGINT[], "b""c" VARCHAR, "d" JSON, "e" DOUBLE)' == sql_type(
         {"a": ["LARGE"], 'b"c': "DIGITS", "d": "EMPTY", "e": "INEXACT"}
     )

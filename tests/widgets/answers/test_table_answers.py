@@ -63,7 +63,7 @@ def look(browser, name):
 def in_bars(table, facet, where):
     """How many records the conditions of the bars choose."""
     counts = ", ".join(f"count(*) FILTER (({table.condition(bar['where'])}) AND ({where}))" for bar in facet["bars"])
-    return list(table.fetched(f"SELECT {counts} FROM records")[0])
+    return list(table.fetch(f"SELECT {counts} FROM records")[0])
 
 
 OF_EACH_KIND = ["json.area", "json.score", "json.ok", "json.tags", 'json."order"', 'json.meta."a b"', "json.mixed", "txt", "json.bad"]

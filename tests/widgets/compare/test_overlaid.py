@@ -83,7 +83,7 @@ class TestOver:
         found = tiles(shard, "decode(jpg)|carry(jpg, json)|flip(jpg, p=1)")
         (drawn,) = [shape for shape in found[-1].over.shapes if shape.kind == "mask"]
 
-        assert runs.thinned(runs.encode(mask[:, ::-1], {"size": [], "counts": []})) == drawn.numbers
+        assert runs.thin(runs.encode(mask[:, ::-1], {"size": [], "counts": []})) == drawn.numbers
 
     def test_rows_of_an_array_are_drawn_in_the_form_that_is_said(self, tmp_path: Path):
         import io

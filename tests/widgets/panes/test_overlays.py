@@ -13,7 +13,7 @@ from PIL import Image
 from tarviz.looks import runs, tones
 from tarviz.looks.shapes import Shape
 from tarviz.model.errors import UsageError
-from tarviz.widgets.panes.overlays import Mask, Overlay, Overlays, painted
+from tarviz.widgets.panes.overlays import Mask, Overlay, Overlays, paint
 from tests.widgets.conftest import png
 
 
@@ -226,7 +226,7 @@ class TestPainted:
     BASE = png((90, 90, 90), (80, 60))
 
     def drawn(self, shapes: tuple[Shape, ...] = (), masks: tuple[Mask, ...] = ()) -> np.ndarray:
-        found = painted(self.BASE, Overlay(160, 120, shapes, masks), Overlays())
+        found = paint(self.BASE, Overlay(160, 120, shapes, masks), Overlays())
         return np.asarray(Image.open(io.BytesIO(found)).convert("RGB")).astype(int)
 
     def changed(self, shapes: tuple[Shape, ...] = (), masks: tuple[Mask, ...] = ()) -> tuple[int, int, int, int]:
@@ -239,8 +239,8 @@ class TestPainted:
         assert max(abs(one - other) for one, other in zip(box, found, strict=True)) <= 2, found
 
     def test_nothing_over_it_leaves_it_as_it_is(self):
-        assert self.BASE is painted(self.BASE, None, Overlays())
-        assert self.BASE is painted(self.BASE, Overlay(160, 120), Overlays())
+        assert self.BASE is paint(self.BASE, None, Overlays())
+        assert self.BASE is paint(self.BASE, Overlay(160, 120), Overlays())
 
     def test_shapes_lie_where_they_are(self):
         self.near((10, 15, 50, 45), self.changed((Shape("box", (20.0, 30.0, 80.0, 60.0), "a"),)))

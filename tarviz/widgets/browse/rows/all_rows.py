@@ -72,7 +72,7 @@ class Rows:
             start, shard = end, shard + 1
         return ids
 
-    def known(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def exist(self, ids: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these numbers name a row that there is."""
         counts = np.array([*(shard.count for shard in self.shards), 0], np.int64)
         shard, record = split_id(ids)

@@ -241,3 +241,17 @@ def test_sparse_members_are_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(shard_rows, "_LARGEST", 99_999)
     with pytest.raises(LimitError, match="A field has 100,000 bytes; at most 99,999 are read at once"):
         row.load()
+
+
+def test_beside_a_sparse_member_others_are_as_they_are(tmp_path: Path):
+    sparse = tarfile.TarInfo("k.bin")
+    sparse.size = 512
+    sparse.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.size": "2000", "GNU.sparse.map": "1000,512"}
+    plain, empty = tarfile.TarInfo("k.cls"), tarfile.TarInfo("k.txt")
+    plain.size = 2
+    with tarfile.open(path := tmp_path / "sparse.tar", "w", format=tarfile.PAX_FORMAT) as file:
+        for header, data in ((sparse, b"data".ljust(512, b"\0")), (plain, b"17"), (empty, b"")):
+            file.addfile(header, io.BytesIO(data))
+
+    record = scanned(str(path)).row(0).load()
+    assert {"bin": b"data".rjust(1004, b"\0").ljust(2000, b"\0"), "cls": b"17", "txt": b""} == {ext: bytes(record[ext]) for ext in record}
