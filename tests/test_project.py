@@ -92,6 +92,13 @@ class TestProjectFile:
 
         assert [] == [str(path) for path in texts if path.is_file() and pattern.search(path.read_text("utf-8", "replace"))]
 
+    def test_nothing_beside_the_project_lies_at_its_root(self):
+        tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split("\n")
+        known = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md", "Makefile"}
+        known |= {"environment.yml", "jupytext.toml", "pyproject.toml"}
+
+        assert set() == {name for name in tracked if name and "/" not in name and not name.startswith(".")} - known
+
     def test_every_test_folder_mirrors_the_package(self):
         for path in sorted((ROOT / "tests").rglob("test_*.py")):
             relative = path.relative_to(ROOT / "tests")
