@@ -29,7 +29,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
@@ -223,14 +223,14 @@ def script_mutants(path: str, source: bytes) -> list[Mutant]:
 # ---- which of them, and which tests
 
 
-def drawn(every: Sequence[Mutant], count: int, seed: int) -> list[Mutant]:
-    """`count` of them, as many of one kind as of another."""
+def drawn(every: Sequence[Mutant], count: int, seed: int, without: Container[Mutant] = ()) -> list[Mutant]:
+    """`count` of them, as many of one kind as of another; in the place of one `without` comes the next, the others stay."""
     draw = random.Random(seed)
     kinds = [[each for each in every if each.kind == kind] for kind in sorted({each.kind for each in every})]
     for kind in kinds:
         draw.shuffle(kind)
     turns = itertools.chain.from_iterable(itertools.zip_longest(*kinds))
-    return list(itertools.islice((each for each in turns if each is not None), count))
+    return list(itertools.islice((each for each in turns if each is not None and each not in without), count))
 
 
 class Runs:
@@ -567,14 +567,15 @@ def equals(text: str) -> set[tuple[str, str, str]]:
 
 
 def all_of(root: Path, pattern: str, faults: Callable[[str, bytes], list[Mutant]]) -> list[Mutant]:
-    """Every fault in the files of a tree, without those that are listed as equal."""
+    """Every fault in the files of a tree."""
+    return [each for path in sorted(root.glob(pattern)) for each in faults(str(path.relative_to(root)), path.read_bytes())]
+
+
+def listed(root: Path, every: Sequence[Mutant]) -> set[Mutant]:
+    """Those that are listed as equal."""
     known = equals(EQUAL.read_text("utf-8"))
-    found = []
-    for path in sorted(root.glob(pattern)):
-        name, source = str(path.relative_to(root)), path.read_bytes()
-        left_out = any(each[0] == name for each in known)
-        found += [each for each in faults(name, source) if not (left_out and (name, *each.changed(source)) in known)]
-    return found
+    named = [each for each in every if any(each.path == path for path, *_ in known)]
+    return {each for each in named if (each.path, *each.changed((root / each.path).read_bytes())) in known}
 
 
 def main() -> int:
@@ -591,8 +592,13 @@ def main() -> int:
     plugins = ["xdist.plugin", "anyio.pytest_plugin", "pytest_timeout", "_hypothesis_pytestplugin"]
     _WARM.set_forkserver_preload(["pytest", *plugins, "hypothesis", "numpy", "PIL.Image", "duckdb", "tensorflow"])
     print(f"--seed {asked.seed}", flush=True)
-    modules = drawn(all_of(ROOT, "tarviz/**/*.py", python_mutants), asked.python, asked.seed)
-    scripts = drawn(all_of(ROOT, "tarviz/**/*.mjs", script_mutants), asked.javascript, asked.seed)
+    modules, scripts = (
+        drawn(every := all_of(ROOT, pattern, faults), count, asked.seed, listed(ROOT, every))
+        for pattern, faults, count in (
+            ("tarviz/**/*.py", python_mutants, asked.python),
+            ("tarviz/**/*.mjs", script_mutants, asked.javascript),
+        )
+    )
     draw = random.Random(asked.seed)
     mixed = draw.sample(modules + scripts, len(modules) + len(scripts))  # if time runs out, of both
     found = judged(ROOT, mixed, 60 * asked.minutes, asked.workers, asked.each, ROOT / "build" / "mutants")
