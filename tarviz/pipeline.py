@@ -5,7 +5,6 @@ Runners turn it into something that yields; they are looked up by name in `tarvi
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,6 +16,7 @@ from tarviz import selection, stores
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, UsageError, redact
 from tarviz.model.types import Block, Feature, Record, Schema, rich_form, to_bytes
+from tarviz.model.wording import did_you_mean
 from tarviz.ops.base import feature_of, unpack
 from tarviz.ops.chain_text import Call, parse_call, print_call
 from tarviz.ops.chains import Chain, Chainable
@@ -214,10 +214,8 @@ class Pipeline:
         if not any(part.kind is part.VAR_KEYWORD for part in known.values()):
             for name in options:
                 if name not in known:
-                    close = difflib.get_close_matches(name, known, 1)
-                    meant = f"Did you mean {close[0]!r}? " if close else ""
                     elsewhere = getattr(module, "ELSEWHERE", {}).get(name)
-                    hint = elsewhere or f"{meant}There are {', '.join(list(known)[1:])}."
+                    hint = elsewhere or f"{did_you_mean(name, known)}There are {', '.join(list(known)[1:])}."
                     raise UsageError(f"Pipeline.{runner}() has no option {name!r}.", hint=hint)
         return module.run(self.choose(), **options)
 

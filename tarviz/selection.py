@@ -6,7 +6,6 @@ into the nodes `Select`, `SelectJSON`, `SelectList`, `SelectDict`, which stand i
 
 from __future__ import annotations
 
-import difflib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +14,7 @@ from typing import Any, TypeAlias
 
 from tarviz.model.errors import DataError, SchemaError, UsageError
 from tarviz.model.types import PLACES, Feature, Schema
+from tarviz.model.wording import did_you_mean
 
 Structure: TypeAlias = Any  # a Feature, or a tuple, list or dict of structures
 Path: TypeAlias = tuple[str | int, ...]
@@ -282,10 +282,8 @@ def _present(ext: str, there: Mapping[str, Any]) -> str:
         if part in there:
             return part
     names = [name for name in there if name not in PLACES]
-    close = difflib.get_close_matches(ext, names, 1)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
     raise SchemaError(
-        f"the selection asks for a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}",
+        f"the selection asks for a field {ext!r}; there are {', '.join(names) or 'none'}. {did_you_mean(ext, names)}".rstrip(),
         key=there.get("__key__"),
         shard=there.get("__shard__"),
         details={"field": ext},

@@ -5,11 +5,11 @@ and the runners; it reads, decodes and encodes nothing by itself. Where its text
 `docs/dialects` says what holds; every code sample of its text is a test in `tests/dialects/samples.toml`.
 """
 
-import difflib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tarviz.model.errors import UsageError
+from tarviz.model.wording import did_you_mean
 
 
 def check_function(f: Any, what: str, hint: str | None = None) -> Any:
@@ -22,6 +22,4 @@ def check_function(f: Any, what: str, hint: str | None = None) -> Any:
 def refuse_unknown(where: str, unknown: Iterable[str], known: Sequence[str]) -> None:
     """`UsageError` for keywords that do not exist, with the nearest that does."""
     for name in unknown:
-        close = difflib.get_close_matches(name, known, 1, cutoff=0.5)
-        meant = f"Did you mean {close[0]!r}? " if close else ""
-        raise UsageError(f"{where} has no keyword {name!r}.", hint=f"{meant}There are {', '.join(known)}.")
+        raise UsageError(f"{where} has no keyword {name!r}.", hint=f"{did_you_mean(name, known)}There are {', '.join(known)}.")

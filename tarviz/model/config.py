@@ -16,6 +16,7 @@ from typing import Any, Literal, TypedDict, Unpack
 
 from tarviz.model.environment import Watched
 from tarviz.model.errors import UsageError
+from tarviz.model.wording import did_you_mean
 
 _SIZE = re.compile(r"(?i)\s*(\d+(?:\.\d*)?(?:e[+]?\d+)?|\.\d+)\s*(?:([kmgtp])(i?))?(b?)\s*")
 _POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -261,6 +262,12 @@ def sources() -> dict[str, tuple[Any, str]]:
             places = ((content[name], path) for path, content in read if name in content)
             result[name] = next(places, (getattr(default, name), "default"))
     return result
+
+
+def unknown() -> dict[str, str]:
+    """Variables `TARVIZ_…` that name no option, each with the one that was meant: "" where none is near."""
+    names = sorted(name for name in os.environ if name.startswith("TARVIZ_") and name not in VARIABLES)
+    return {name: did_you_mean(name, VARIABLES, "{}").rstrip() for name in names}
 
 
 def environment() -> dict[str, str]:

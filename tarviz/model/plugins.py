@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, TarvizWarning, UsageError
+from tarviz.model.wording import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -96,11 +97,8 @@ def load(folder: str, name: str) -> ModuleType | Any:
         return importlib.import_module(f"tarviz.{folder}.{name}")
     if name in _foreign(folder):
         return _import(folder, _foreign(folder)[name])
-    import difflib
-
-    close = difflib.get_close_matches(name, names(folder), 1, cutoff=0.5)
-    meant = f"Did you mean {close[0]!r}? " if close else ""
-    raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{meant}There are: {', '.join(names(folder))}.")
+    there = names(folder)
+    raise UsageError(f"{folder} has nothing named {name!r}.", hint=f"{did_you_mean(name, there)}There are: {', '.join(there)}.")
 
 
 def _import(folder: str, point: EntryPoint) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import ChainError, SchemaError
 from tarviz.model.types import PLACES, Feature, Record, Schema
+from tarviz.model.wording import did_you_mean
 from tarviz.ops.chain_text import print_call
 from tarviz.ops.values.payloads import kind_of
 
@@ -69,10 +69,8 @@ def unfit(op: object, what: str, *, field: str | None = None, hint: str | None =
 def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     """The error for a field that is not there, naming what is (of a record whose other fields are not read: of those that are)."""
     names = names_of(there)
-    close = difflib.get_close_matches(ext, names, 1)
-    meant = f" Did you mean {close[0]!r}?" if close else ""
-    text = f"expects a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}"
-    return unfit(what, text, field=ext, hint=another_name(ext, names))
+    text = f"expects a field {ext!r}; there are {', '.join(names) or 'none'}. {did_you_mean(ext, names)}"
+    return unfit(what, text.rstrip(), field=ext, hint=another_name(ext, names))
 
 
 def another_name(ext: str, there: Iterable[str]) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 import re
 import time
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from tarviz.model import plugins
 from tarviz.model.errors import ChainError, DataError, SchemaError, TarvizError
 from tarviz.model.types import PLACES, Feature, Record, Schema, rich_form, to_bytes
+from tarviz.model.wording import did_you_mean
 from tarviz.ops.base import Draw, FieldOp, Op, feature_of, unpack
 from tarviz.ops.chain_text import Call, error_at, parse_calls
 from tarviz.ops.random_draws import draws
@@ -258,9 +258,8 @@ def _op(call: Call, text: str) -> Op:
 
 def _unknown(call: Call, text: str, names: tuple[str, ...]) -> ChainError:
     lowered = plugin_of(call.name) or call.name.lower()
-    close = [lowered] if lowered in names else difflib.get_close_matches(lowered, names, 1, cutoff=0.5)
-    meant = f"Did you mean {close[0]}? " if close else ""
-    return error_at(f"there is no op named {call.name!r}", text, call.at, hint=f"{meant}The ops are {', '.join(names)}.")
+    hint = f"{did_you_mean(lowered, names, '{}')}The ops are {', '.join(names)}."
+    return error_at(f"there is no op named {call.name!r}", text, call.at, hint=hint)
 
 
 def _usage(name: str, kind: type[Op]) -> str:

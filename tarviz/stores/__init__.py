@@ -32,6 +32,7 @@ from tarviz.model.config import options
 from tarviz.model.errors import NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.model.urls import ALIASES, base_name, is_local, local_path, scheme_of, without_query
+from tarviz.model.wording import did_you_mean
 from tarviz.stores.base import Sink, Stat, Store, Stream, Whole, fill, is_there
 from tarviz.stores.paths import SHARD_SUFFIXES, before_suffix, is_shard, nearest
 from tarviz.stores.templates import braces, matching, natural
@@ -81,15 +82,12 @@ def _store(scheme: str) -> Store:
 def _load_store(scheme: str, override: str) -> Store:
     name = ALIASES.get(scheme, scheme)
     if not plugins.is_known("stores", name):
-        import difflib
-
         from tarviz.stores._fsspec import AnyStore, knows
 
         if knows(name):
             return AnyStore()
         schemes = sorted({*plugins.names("stores"), "https"} - {"stdio"})
-        close = difflib.get_close_matches(scheme, schemes, 1, cutoff=0.5)
-        meant = f"Did you mean {close[0]}://? " if close else ""
+        meant = did_you_mean(scheme, schemes, "{}://")
         there = ", ".join(f"{each}://" for each in schemes)
         more = "plain paths and '-'; fsspec, where it is installed, brings more."
         raise UsageError(f"there is no store for {scheme}:// URLs.", hint=f"{meant}There are: {there}, {more}")

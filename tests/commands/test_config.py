@@ -32,6 +32,16 @@ def test_shows_the_files_that_were_looked_at(tmp_path: Path, monkeypatch: pytest
     assert capsys.readouterr().out.endswith(f"\n  tarviz.toml\n  {tmp_path}/tarviz/config.toml  (not there)\n")
 
 
+def test_a_variable_that_names_no_option_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("TARVIZ_WROKERS", "3")
+    monkeypatch.setenv("TARVIZ_WORKERS", "3")
+
+    assert 0 == cli.main(["config"])
+    assert capsys.readouterr().out.endswith("\n\nTARVIZ_WROKERS names no option. Did you mean TARVIZ_WORKERS?\n")
+    assert 0 == cli.main(["config", "--json"])
+    assert ["TARVIZ_WROKERS"] == json.loads(capsys.readouterr().out)["unknown"]
+
+
 def test_what_is_hidden_is_not_shown(monkeypatch: pytest.MonkeyPatch):
     assert ["***", "", 3] == [show_value(value) for value in (Hidden("secret"), Hidden(""), 3)]
 
@@ -46,4 +56,5 @@ def test_data_is_plain(tmp_path: Path):
             "key": {"value": "***", "from": "env"},
         },
         "files": [str(tmp_path)],
+        "unknown": [],
     } == found.to_dict()
