@@ -181,6 +181,30 @@ test("fourteen columns are listed, those unfolded and four more at least, then a
   assert.equal("", facets.list.textContent);
 });
 
+test("a bar that is being clicked stays until the click has come", async () => {
+  const { facets, all } = faceted();
+  facets.columns = columnsOf("c");
+  facets.open = new Set(["c"]);
+  facets.known.set("c", VALUES);
+  facets.draw();
+  const bar = () => all(".tvz-bar")[0];
+  for (const [event, on] of [
+    ["pointerup", window],
+    ["pointercancel", window],
+    ["pointermove", facets.list],
+  ]) {
+    const before = bar();
+    before.dispatchEvent(new PointerEvent("pointerdown", { bubbles: true }));
+    facets.draw();
+    assert.equal(before, bar(), event);
+    on.dispatchEvent(new PointerEvent(event, { buttons: 0 }));
+    await until(() => bar() !== before);
+  }
+  const still = bar();
+  facets.list.dispatchEvent(new PointerEvent("pointermove", { buttons: 0 }));
+  assert.equal(still, bar(), "nothing waits to be drawn");
+});
+
 test("values: how many have each, of them those shown; how many rarer there are; what lacks one", () => {
   const { facets, view, told } = faceted();
   const box = (facet) => {

@@ -25,11 +25,25 @@ export class Facets {
     this.version = -1;
     this.asked = "";
     this.busy = false;
-    /** a brush is being drawn: nothing may be replaced under the pointer */
+    /** a brush is being drawn */
     this.dragged = false;
+    /** a button of the mouse is down here: what is under it stays until it is let go, or the click would be lost */
+    this.held = false;
+    this.late = false;
     this.note = h("p", { class: "tvz-faint tvz-facet-note" });
     this.list = h("div", {});
     this.root = h("div", { class: "tvz-facets" }, this.note, this.list);
+    const { signal } = around;
+    const loose = () => setTimeout(() => this.loose()); // the click comes behind it
+    this.list.addEventListener("pointerdown", () => (this.held = true), { signal });
+    this.list.addEventListener("pointermove", (/** @type {PointerEvent} */ e) => !e.buttons && this.loose(), { signal });
+    for (const name of ["pointerup", "pointercancel"]) window.addEventListener(name, loose, { signal });
+  }
+
+  loose() {
+    const { late } = this;
+    this.held = this.late = false;
+    if (late) this.draw();
   }
 
   /** Whether polling has to go on for what is still being read. */
@@ -104,7 +118,8 @@ export class Facets {
   }
 
   draw() {
-    if (this.dragged) return;
+    this.late = this.held || this.dragged;
+    if (this.late) return;
     const shown = this.columns.slice(0, this.all ? undefined : Math.max(LISTED, (this.open?.size ?? 0) + 4));
     const left = this.columns.length - shown.length;
     const focus = /** @type {any} */ (
