@@ -771,6 +771,11 @@ test("a page on few pixels is narrow, and its parts know", async () => {
   assert.deepEqual([false, true, false], at(560));
   assert.deepEqual([false, true, true], at(899, 821));
   assert.deepEqual([false, false, false], at(900, 820));
+  const size = { value: 559, configurable: true };
+  Object.defineProperty(page.root, "clientWidth", size);
+  assert.ok(view.narrow(), "it knows before it has looked at its size");
+  Object.defineProperty(page.root, "clientWidth", { ...size, value: 0 });
+  assert.ok(!view.narrow(), "a page that is not shown has no size");
 });
 
 test("rows of the table: numbers to the right and short, texts on one line, the marked and the chosen told", async () => {

@@ -186,7 +186,7 @@ export class BrowserView {
 
   resized() {
     const width = this.root.clientWidth;
-    this.root.classList.toggle("tvz-narrow", width < 560);
+    this.root.classList.toggle("tvz-narrow", this.narrow());
     this.root.classList.toggle("tvz-medium", width >= 560 && width < 900);
     this.root.classList.toggle("tvz-map-beside", this.middle.clientWidth > 820);
     const first = this.grid.firstVisible();
@@ -213,8 +213,10 @@ export class BrowserView {
     this.searches.restore(shown).finally(() => this.polls.loop());
   }
 
+  /** By its width, not by what was last drawn: the first answer may come before the first look at the size. */
   narrow() {
-    return this.root.classList.contains("tvz-narrow");
+    const width = this.root.clientWidth;
+    return width > 0 && width < 560;
   }
 
   // ---- the record under the cursor
