@@ -61,6 +61,12 @@ def test_one_beside_it_shows_other_shards_in_the_same_way(shards):
         assert 96 == other.session.look.px
 
 
+def test_standard_input_is_read_from_the_front(shards, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(shards[0].read_bytes())))
+    with contextlib.closing(settle(Browser("-"))) as browser:
+        assert [f"set/n{number:06d}" for number in range(20)] == shown(browser)
+
+
 class TestRows:
     def test_a_request_gives_at_most_a_hundred_and_twenty(self, tmp_path):
         path = tar(tmp_path / "many.tar", [(f"k{n:04d}", {"txt": b"x"}) for n in range(300)])
