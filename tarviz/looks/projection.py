@@ -49,8 +49,7 @@ def pca(vectors: NDArray[Any], count: int = 2) -> tuple[NDArray[np.float32], NDA
 def umap(vectors: NDArray[Any]) -> NDArray[np.float32]:
     """UMAP of vectors [n, d] as float32 [n, 2]. `MissingPackageError` where `umap-learn` is not installed."""
     package = require("umap", "UMAP", package="umap-learn")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numba's and sklearn's words about themselves
+    with warnings.catch_warnings(action="ignore"):  # numba's and sklearn's words about themselves
         found = package.UMAP(n_components=2, random_state=0).fit_transform(vectors)
     return np.asarray(found, np.float32)
 

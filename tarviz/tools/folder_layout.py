@@ -80,18 +80,18 @@ def _without_top(groups: dict[str, FileGroup], root: str, report: ReadReport) ->
 
 def _layout(layout: Layout, groups: Iterable[str], root: str) -> Layout:
     """The layout that keys of such depths have, or that was asked for if it can be."""
-    depths = {key.count("/") + 1 for key in groups}
-    if layout == "auto" and all(map(_DOWNLOADED.fullmatch, groups)):
-        return "flat"
     if layout == "auto":
+        if all(map(_DOWNLOADED.fullmatch, groups)):
+            return "flat"
+        depths = {key.count("/") + 1 for key in groups}
         if not (named := [name for name, depth in _DEPTH.items() if {depth} == depths]):
             deep = ", ".join(str(depth - 1) for depth in sorted(depths))
             raise UsageError(
                 f"the folder's files lie {deep} folders deep.", shard=root, hint="Say what they are: --layout split/label, label or flat."
             )
         return named[0]
-    if min(depths) < _DEPTH.get(layout, 1):
-        short = next(key for key in groups if key.count("/") + 1 < _DEPTH[layout])
+    short = next((key for key in groups if key.count("/") + 1 < _DEPTH.get(layout, 1)), None)
+    if short is not None:
         raise UsageError(f"{short!r} is not nested deeply enough for the layout {layout}.", shard=root)
     return layout
 

@@ -43,8 +43,8 @@ class Collecting:
         >>> Collecting(separator="_").place("sample7.png"), Collecting().place("note.txt"), Collecting(others=True).place("note.txt")
         ((b'_7', 'png'), None, (b'note', 'txt'))
         """
-        stem, dot, ext = name.partition(".")
-        if not dot or not ext or not ((self.others and stem) or stem.startswith(self.base)):
+        stem, _, ext = name.partition(".")
+        if not ext or not ((self.others and stem) or stem.startswith(self.base)):
             return None
         suffix = stem.removeprefix(self.base)
         return to_bytes(self.separator + suffix if suffix else ""), ext

@@ -53,9 +53,9 @@ class _Rewriter(ast.NodeTransformer):
         name = _field_name(node)
         if name is None:
             return self.generic_visit(node)  # type: ignore[return-value]
-        if name.startswith("__") and name not in _FACTS:
-            return node  # the reader refuses it
-        return ast.Name(_FACTS[name], ast.Load()) if name in _FACTS else _call("field", ast.Constant(name))
+        if name in _FACTS:
+            return ast.Name(_FACTS[name], ast.Load())
+        return node if name.startswith("__") else _call("field", ast.Constant(name))  # of such a name: the reader refuses it
 
     visit_Attribute = visit_Subscript  # noqa: N815 (as `ast` calls it)
 

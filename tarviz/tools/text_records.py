@@ -51,7 +51,7 @@ def write_tar(urls: Iterable[URL], mode: Mode, file: IO[bytes]) -> None:
 
 def _key(line: bytes, url: URL) -> bytes:
     key = line.strip()
-    if not key or b"." in key.rpartition(b"/")[2] or key.endswith(b"/"):
+    if not (base := key.rpartition(b"/")[2]) or b"." in base:
         shown = key.decode("utf-8", "replace")
         raise UsageError(f"{shown!r} cannot be the key of a record: a tar would cut it at the dot.", shard=url)
     return key

@@ -56,8 +56,7 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
         raise DataError(f".{ext} is empty, 0 bytes.", code="E_DECODE")
     if (array := wider(blob)) is not None:
         return Pil.fromarray(_colours(array))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # our own limit below is the stricter one
+    with warnings.catch_warnings(action="ignore"):  # our own limit below is the stricter one
         try:
             picture = _identify(blob)
         except Pil.DecompressionBombError as error:
@@ -102,11 +101,12 @@ def _tiff_tags(blob: memoryview) -> Mapping[int, Any]:
     from PIL import TiffImagePlugin
 
     try:
-        tags = TiffImagePlugin.ImageFileDirectory_v2(bytes(blob[:8]))
-        file = io.BytesIO(blob)
-        file.seek(tags.next)
-        tags.load(file)
-        return {number: tags[number] for number in _TAGS if number in tags}
+        with warnings.catch_warnings(action="ignore"):  # of tags that are cut short
+            tags = TiffImagePlugin.ImageFileDirectory_v2(bytes(blob[:8]))
+            file = io.BytesIO(blob)
+            file.seek(tags.next)
+            tags.load(file)
+            return {number: tags[number] for number in _TAGS if number in tags}
     except (OSError, SyntaxError, ValueError, EOFError, KeyError, TypeError, struct.error):
         return {}
 

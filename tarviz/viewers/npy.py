@@ -80,8 +80,7 @@ def statistics(array: NDArray[Any]) -> list[tuple[str, str]]:
         return []
     if flat.dtype.kind in "fc":
         bad = int(np.isnan(flat).sum())
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
             good = flat[~np.isnan(flat)].real
             low, high, mean = (good.min(), good.max(), good.mean(dtype=np.float64)) if good.size else (np.nan,) * 3
         facts = [("NaN", str(bad))]
@@ -191,8 +190,7 @@ def _line(array: NDArray[Any]) -> Plot:
 
 
 def _columns(array: NDArray[Any]) -> Table:
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         rows = [
             (str(at), *(f"{value:.5g}" for value in (np.nanmin(one), np.nanmax(one), np.nanmean(one)))) for at, one in enumerate(array.T)
         ]

@@ -164,6 +164,10 @@ class TestImage(ViewerTests):
             assert self.panel("tif", out.getvalue()).error is None
             assert 255 == pixels(viewers.tile(out.getvalue(), Meta("tif"), 96)).max()
 
+    @pytest.mark.parametrize("damaged", [b"II*\0\1", b"II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\3\1\2"])
+    def test_a_tiff_whose_tags_are_cut_short_is_no_picture(self, damaged: bytes):
+        assert "E_DECODE" == self.panel("tif", damaged).error.code
+
     def test_the_pages_of_a_tiff_turn(self):
         out = io.BytesIO()
         pages = [Image.new("RGB", (20, 10 + at), (at * 100, 0, 0)) for at in range(3)]

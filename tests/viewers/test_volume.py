@@ -16,7 +16,7 @@ pytest.importorskip("nibabel", reason="nibabel is not installed (extra `medical`
 
 from tarviz import viewers
 from tarviz.testing.viewers import ViewerTests
-from tarviz.viewers import Meta
+from tarviz.viewers import Meta, volume
 from tests.ops.values.test_volumes import CT, dicom, nifti
 
 
@@ -55,6 +55,11 @@ class TestVolume(ViewerTests):
 
         assert first == window.value
         assert ("Modality" not in tags) is ("lung -1350…150" in window.choices)
+
+    def test_one_slice_of_a_nifti_stands_as_those_of_many_do(self):
+        array = np.arange(6, dtype=np.int16).reshape(3, 2)
+
+        assert [[1, 3, 5], [0, 2, 4]] == volume.load(nifti(array), "nii").array.tolist()
 
     def test_slices_turn_and_three_of_them_are_no_colours(self):
         panel = viewers.view(self.good["frames.dcm"], Meta("dcm", options={"slice": [2]}))

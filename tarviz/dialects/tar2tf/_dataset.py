@@ -105,7 +105,7 @@ class Dataset(_shards.Bucket):
             self._tell(f"the conversions do not run next to the data ({why}); the next engine has them.")
             return None
         assert self._transformer is not None  # begun above
-        return _etl.Etl("ais-etl", count=count or None, name=self._transformer.name)
+        return _etl.Etl("ais-etl", count=count, name=self._transformer.name)
 
     def _tell(self, why: str) -> None:
         """Says once that conversions are not run elsewhere."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from tarviz.dialects.tar2tf import _transformed
 from tarviz.model.errors import MissingPackageError, StoreError, TarvizError
@@ -95,9 +95,9 @@ class _TransformedRows:
         places = {"__key__": row.key, "__shard__": piece.url, "__index__": row.behind - 1}
         try:
             value = self.pipeline.select.pick(places | row.value)
-            return MadeRow(row.key, row.behind, value if self.place.fit is None else self.place.fit(places, value))
+            return replace(row, value=value if self.place.fit is None else self.place.fit(places, value))
         except TarvizError as error:
-            return MadeRow(row.key, row.behind, error)
+            return replace(row, value=error)
 
 
 def _fetch(name: str, url: URL, asked: str, report: ReadReport) -> Generator[MadeRow, None, None]:

@@ -85,8 +85,6 @@ class ColumnPasses:
         self._halts: dict[threading.Event, threading.Event | None] = {}
         self._growing: dict[str, Callable[[], KeptColumns]] = {}
 
-    __repr__ = redacted_repr
-
     def make(self, parts: set[Part], stop: threading.Event | None = None) -> None:
         """Make what is not there yet, several shards at once. Ends with `stopped()` between two records when `stop` is set."""
         wanted = {NAMES, *parts}

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from tarviz import stores
 from tarviz.model.config import options as configured
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError, redact
-from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.table import columns, conditions, sql
@@ -80,8 +79,6 @@ class Questions:
         self._running: set[threading.Event] = set()
         self._base: Any = None
         self._job: threading.Thread | None = None
-
-    __repr__ = redacted_repr
 
     @property
     def refused(self) -> TarvizError | None:

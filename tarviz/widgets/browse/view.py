@@ -36,7 +36,8 @@ class BrowseView(View):
 
     def _complete(self) -> None:
         """Bring the saved picture up to date once the first rows of a slow shard are there."""
-        if self.controller.wait(FIRST, 60) and not self.controller.closed:
+        self.controller.wait(FIRST, 60)
+        if not self.controller.closed:
             self.renew()
 
     def _follow(self) -> None:

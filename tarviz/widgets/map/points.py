@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -75,7 +75,7 @@ class MapPoints:
     def shuffle(self) -> MapPoints:
         """The same points in an order by chance: any first part of them is a fair sample, and none lies over all others."""
         order = np.random.default_rng(0).permutation(len(self))
-        return MapPoints(self.ids[order], self.xy[order], self.low, self.high, self.axes, self.note)
+        return replace(self, ids=self.ids[order], xy=self.xy[order])
 
     def inside(self, corners: ArrayLike) -> NDArray[np.bool_]:
         """Which points lie inside a polygon of corners [m, 2] (places, −1 to 1), by even and odd; `UsageError` below three corners.

@@ -185,6 +185,14 @@ class TestWorkers:
         assert written("one") == written("two")
 
     @pytest.mark.matrix
+    def test_for_more_workers_smaller_shards_are_cut(self, shards, cuts):
+        for count in (2, 4):
+            convert("in/", f"{count}/t-{{}}.tfrecord", num_workers=count)
+
+        assert [1, 2] == [number for number, _ in cuts]
+        assert written("2") == written("4")
+
+    @pytest.mark.matrix
     def test_shards_of_equal_size_are_left_whole_where_each_has_an_output(self, shards, cuts):
         for at in range(4):
             (shards / "in" / f"{at}.tar").write_bytes(strategies.shard(records(40, 0)))

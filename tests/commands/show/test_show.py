@@ -16,6 +16,7 @@ from PIL import Image
 from tarviz import cli
 from tarviz.cli.html_page import CSP
 from tarviz.commands.show import show
+from tarviz.commands.show.record_text import record_text
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import UsageError
 from tests.conftest import DATA, corpus
@@ -77,6 +78,11 @@ class TestText:
         assert re.search(r"jpg +\S+ kB  (500×375|375×500) RGB JPEG", text)
         assert re.search(r"cls +1 B  [01]", text)
         assert re.search(r"txt +\d+ B  A", text)
+
+    def test_of_a_record_without_the_fields_asked_for_its_place_is_left(self, photos: Path):
+        (record,) = show(photos, count=1).records
+
+        assert record_text(record).splitlines()[:1] == [record_text(record, frozenset(("none",)))]
 
     def test_counts_over_shards(self, photos: Path):
         result = show(str(photos), count=20)

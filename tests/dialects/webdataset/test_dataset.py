@@ -400,6 +400,45 @@ class TestState:
 
         assert whole[27:] == numbers(resumed)
 
+    def test_ranks_go_on_with_the_states_of_all_of_them(self, shards: Shards, monkeypatch: pytest.MonkeyPatch) -> None:
+        url = shards(24, 4)
+
+        def rank(node: int, nodes: int) -> Any:
+            monkeypatch.setenv("RANK", str(node))
+            monkeypatch.setenv("WORLD_SIZE", str(nodes))
+            return wds.WebDataset(url, nodesplitter=wds.split_by_node)
+
+        whole = [numbers(rank(node, 2)) for node in range(2)]
+        states, taken = [], (5, 7)
+        for node, count in enumerate(taken):
+            run = iter(dataset := rank(node, 2))
+            assert whole[node][:count] == [int(next(run)["cls"]) for _ in range(count)]
+            states.append(dataset.state_dict())
+        with pytest.raises(UsageError, match="the state is that of rank 0 of 2; this is rank 1 of 2"):
+            rank(1, 2).load_state_dict(states[0])
+        (again := rank(1, 2)).load_state_dict(states)
+        assert whole[1][7:] == numbers(again)
+
+        (alone := rank(0, 1)).load_state_dict(states)
+
+        assert sorted(whole[0][5:] + whole[1][7:]) == sorted(numbers(alone))
+        with pytest.raises(UsageError, match="state 0 of 2 is that of rank 1 of 2"):
+            alone.load_state_dict(states[::-1])
+        with pytest.raises(UsageError, match="state 0 of 1 is that of rank 0 of 2"):
+            alone.load_state_dict(states[:1])
+        with pytest.raises(UsageError, match="takes over only what split_by_node has split"):
+            wds.WebDataset(url).load_state_dict(states)
+
+    @pytest.mark.parametrize("begun", [False, True])
+    def test_a_loader_of_a_rank_that_has_not_begun_says_no_place(self, shards: Shards, begun: bool) -> None:
+        dataset = wds.WebDataset(shards(24, 4), nodesplitter=wds.split_by_node)
+        fresh = {"turn": 0, "workers": 1, "common": {}, "states": {}}
+        common = {"epoch": 3, "seed": "s", "node": 1, "nodes": 2}
+        dataset.load_state_dict([fresh, {**fresh, "common": common} if begun else fresh])
+
+        assert (3 if begun else 0) == dataset.epoch
+        assert list(range(24)) == sorted(numbers(dataset))
+
     def test_a_state_of_something_else_is_refused(self, shards: Shards) -> None:
         with pytest.raises(UsageError, match="not a state of a WebDataset"):
             wds.WebDataset(shards(2)).load_state_dict({"epoch": 1})

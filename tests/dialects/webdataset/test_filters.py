@@ -123,6 +123,12 @@ class TestFields:
         assert [("1", 2, 3)] == run(wds.map_tuple(str, None), (1, 2, 3))
         assert [("1", 2)] == run(wds.map_tuple(str), [1, 2])
 
+    def test_values_go_through_the_functions_at_their_places(self) -> None:
+        values = (1, 2, 3)
+
+        assert ["1", 2, 3] == wds.transform_with(values, [str, None])
+        assert values is wds.transform_with(values, []) is wds.transform_with(values, None)
+
     def test_files_are_decoded_by_pattern(self) -> None:
         sample = {"__key__": "k", "a.bin": b"\0", "b.txt": b"x", "c.Json": b"[1]", "d": b"?", "e": 5}
 

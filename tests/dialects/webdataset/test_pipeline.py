@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -34,6 +35,13 @@ class TestPipeline:
         assert 7 == len(list(wds.DataPipeline(range(3)).with_epoch(7, 2)))
         assert 5 == len(list(wds.DataPipeline(range(3)).repeat(nbatches=5)))
         assert 6 == len(list(wds.DataPipeline(range(3)).repeat(2, 9)))
+        for endless in (wds.DataPipeline(range(3)).with_epoch(0, 0), wds.DataPipeline(range(3)).repeat(0, 0)):
+            assert [0, 1, 2, 0] == list(itertools.islice(endless, 4))
+
+    def test_the_stage_at_a_place_is_told(self) -> None:
+        pipeline = wds.DataPipeline(range(3), text := wds.map(str))
+
+        assert (range(3), text) == (pipeline.stage(0), pipeline.stage(1))
 
     def test_what_stands_before_the_last_splitter_is_in_one_order_everywhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found: list[int] = []

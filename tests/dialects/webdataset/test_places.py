@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import os
 import pickle
+import sys
+from multiprocessing import context, popen_spawn_posix
+from multiprocessing.reduction import ForkingPickler
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -81,3 +88,38 @@ class TestPlace:
             WorkerPlace(seed=5, shared=True).chance,
             WorkerPlace().chance,
         ]
+
+    def test_a_worker_of_a_loader_has_its_number_and_the_seed_of_its_pass(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "torch.utils.data", loader(id=3, num_workers=5, seed=53))
+
+        assert WorkerPlace(3, 5, 0, 1, 50) == place() == Passes().here()
+
+    def test_a_spawned_worker_has_the_rank_of_who_made_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("RANK", "1")
+        monkeypatch.setenv("WORLD_SIZE", "3")
+        made = Passes()
+        worker = spawned(made)
+        for name in ("RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+        assert WorkerPlace() == worker.here()  # no worker of a loader: a process of its own
+        monkeypatch.setitem(sys.modules, "torch.utils.data", loader(id=3, num_workers=5, seed=53))
+
+        assert WorkerPlace(3, 5, 1, 3, 50) == worker.here()
+        assert WorkerPlace(3, 5, 0, 1, 50) == made.here()
+        assert [0, 1] == [worker.begin(WorkerPlace(seed=50)), made.next]
+
+
+def loader(**info: int) -> Any:
+    """What a worker of a DataLoader finds of PyTorch."""
+    return SimpleNamespace(get_worker_info=lambda: SimpleNamespace(**info))
+
+
+def spawned(passes: Passes) -> Passes:
+    """What a process gets that is spawned: a copy that shares the table."""
+    sent = io.BytesIO()
+    context.set_spawning_popen(SimpleNamespace(DupFd=popen_spawn_posix._DupFd, duplicate_for_child=os.dup))
+    try:
+        ForkingPickler(sent).dump(passes)
+    finally:
+        context.set_spawning_popen(None)
+    return pickle.loads(sent.getvalue())

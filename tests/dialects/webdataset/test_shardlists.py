@@ -114,9 +114,12 @@ class TestSplits:
         assert [1, 4, 7] == list(wds.split_by_node(range(10)))
         assert [2, 6] == list(wds.split_by_worker(range(10)))
 
-    def test_single_node_only_says_which_node_it_is(self) -> None:
+    def test_single_node_only_says_which_node_it_is(self, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(UsageError, match=r"this is node 1 of 3\."):
             wds.single_node_only([])
+        for name in ("RANK", "WORLD_SIZE"):
+            monkeypatch.delenv(name)
+        assert [1, 2] == wds.single_node_only([1, 2])
 
     def test_a_splitter_may_ask_for_one_after_the_other(self) -> None:
         def every_other(shards: Any) -> Iterator[Any]:

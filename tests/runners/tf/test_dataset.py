@@ -150,3 +150,13 @@ def test_a_batch_of_unequal_sizes_says_what_makes_one(tmp_path: Path, monkeypatc
     with pytest.raises(SchemaError, match=r"do not fit into one batch\. .*\[8,16,3\].*\[9,16,3\]") as caught:
         list(dataset)
     assert "pad=True fills them up" in str(caught.value.hint)
+
+
+def test_what_tensorflow_says_of_single_records_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tarviz.writer(tmp_path / "a.tar") as out:
+        out.write("0", {"cls": b"seven"})
+    dataset = Pipeline(tmp_path / "a.tar", "decode(cls)").tf()
+    monkeypatch.setattr(PipelineSource, "error", property(lambda _: None, lambda *_: None))
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="seven"):
+        list(dataset)

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import tarfile
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -44,6 +45,11 @@ def busy_picture(seed, size, quality=90):
     out = io.BytesIO()
     Image.fromarray(small).resize(size, Image.Resampling.BICUBIC).save(out, "JPEG", quality=quality)
     return out.getvalue()
+
+
+def names(path):
+    with tarfile.open(path) as file:
+        return file.getnames()
 
 
 class TestKeep:
@@ -89,6 +95,16 @@ class TestKeep:
         wait_until(lambda: not browser.shards.job.running)
 
         assert "key,shard,index,cls" == (tmp_path / "some.csv").read_text().splitlines()[0]
+
+    @pytest.mark.parametrize("kind", ["tar", "csv", "txt"])
+    def test_a_page_gets_what_python_writes(self, browser, tmp_path, kind):
+        count = browser.write(tmp_path / f"s.{kind}")
+        message, (data,) = ask(browser, "export", query=browser.query.number, kind=kind)
+        (tmp_path / f"page.{kind}").write_bytes(data)
+        read = names if kind == "tar" else Path.read_text
+
+        assert {"count": count, "size": len(data)} == message
+        assert read(tmp_path / f"s.{kind}") == read(tmp_path / f"page.{kind}")
 
     def test_a_page_overwrites_nothing(self, browser, shards):
         error, _ = ask(browser, "keep", path=str(shards[0]), query=0)
@@ -166,6 +182,19 @@ class TestChecks:
             ask(browser, "clean", path=str(tmp_path / "clean.tar"))
             wait_until(lambda: not browser.shards.job.running)
             assert ["k0", "k1", "k4", "k5"] == [record.key for record in tarviz.records(tmp_path / "clean.tar")]
+
+    @pytest.mark.filterwarnings("ignore:W_", "ignore:E_")
+    def test_what_the_scan_refused_is_bad_and_what_it_warned_of_is_not(self, tmp_path):
+        apart = [("k0", {"cls": b"1"}), ("k1", {"cls": b"2"}), ("k0", {"txt": b"of k0"})]
+        path = tar(tmp_path / "d.tar", [*apart, ("k2", {"cls": b"3", "txt": bytes(600)})])
+        path.write_bytes(path.read_bytes()[:5000])
+        with contextlib.closing(settle(Browser(path, cache=False))) as browser:
+            assert browser.shards.questions.wait(60)
+            ask(browser, "check")
+            wait_until(lambda: not browser.shards.job.running)
+            lines = browser.shards.questions.table.tags.lines()
+        assert ["W_SPLIT_RECORD", "E_TRUNCATED"] == [fault.code for fault in browser.shards.rows.shards[0].faults]
+        assert [("k2", "bad", "E_TRUNCATED")] == [(line["key"], line["tag"], line["note"]) for line in lines]
 
     def test_verify_tags_what_it_finds(self, doubtful):
         from tarviz.commands.verify import verify

@@ -146,6 +146,23 @@ class TestFacets:
             assert "ready" == ask(browser, "poll")[0]["table"]["state"]
 
 
+@pytest.mark.parametrize(
+    ("names", "words"), [([], "There are no shards yet"), (["-"], "Standard input"), (["s-0.tar", "s-1.tar", "s-0.tar"], "named twice")]
+)
+def test_what_cannot_be_asked_is_said(shards, names, words):
+    with contextlib.closing(Browser([str(shards[0].parent / name) if name != "-" else name for name in names], cache=False)) as browser:
+        assert words in str(browser.shards.questions.refused)
+        assert {"reasons": []} == ask(browser, "why")[0]
+
+
+def test_what_ends_the_reading_of_columns_is_told(shards, monkeypatch):
+    monkeypatch.setattr(shard_columns, "make_columns", lambda *_, **__: 1 / 0)
+    with contextlib.closing(settle(Browser(shards, cache=False))) as browser:
+        assert not browser.shards.questions.wait(60)
+
+        assert "Columns cannot be read: ZeroDivisionError" in str(browser.shards.questions.failed)
+
+
 class TestGrowing:
     """What a column holds while it is being read."""
 

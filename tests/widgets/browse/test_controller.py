@@ -14,6 +14,7 @@ from PIL import Image
 
 from tarviz import stores, viewers
 from tarviz.model.errors import UsageError
+from tarviz.read.stream import ReadOptions
 from tarviz.stores import memory
 from tarviz.widgets.browse.controller import Browser, RecordRef
 from tarviz.widgets.browse.rows import row_id
@@ -47,6 +48,23 @@ def ask(browser, name, **message):
     reply, buffers = answer(browser, {"k": "tvz:req", "id": "1", "name": name, "msg": message})
     json.dumps(reply, allow_nan=False).encode("utf-8")
     return reply.get("r", reply.get("err")), buffers
+
+
+def test_one_beside_it_shows_other_shards_in_the_same_way(shards):
+    options = ReadOptions(group="shard")
+    with (
+        contextlib.closing(Browser(shards[:2], cache=False, px=96, options=options)) as one,
+        contextlib.closing(one.beside(str(shards[2]))) as other,
+    ):
+        assert [str(shards[2])] == [shard.url for shard in other.shards.rows.shards]
+        assert options == other.shards.questions.options
+        assert 96 == other.session.look.px
+
+
+def test_standard_input_is_read_from_the_front(shards, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(shards[0].read_bytes())))
+    with contextlib.closing(settle(Browser("-"))) as browser:
+        assert [f"set/n{number:06d}" for number in range(20)] == shown(browser)
 
 
 class TestRows:

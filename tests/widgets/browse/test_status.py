@@ -79,6 +79,20 @@ def test_a_shard_as_a_page_lists_it():
     assert status.shard_message(rows.shards[0])["share"] is None
 
 
+@pytest.mark.parametrize(
+    ("state", "faults", "trouble"),
+    [
+        ("unreachable", [("W_X", "odd"), ("E_STORE", "no https://me:pw@host\x1b")], "E_STORE: no https://***@host\\x1b"),
+        ("unreachable", [], ""),
+        ("damaged", [("E_CRC", "bad")], ""),
+    ],
+)
+def test_a_shard_that_was_given_up_says_why(state: str, faults: list[tuple[str, str]], trouble: str):
+    rows = rows_of({"state": state, "faults": [Fault(*each) for each in faults]})
+
+    assert trouble == status.shard_message(rows.shards[0])["trouble"]
+
+
 def test_faults_are_told_errors_first_with_the_key_of_their_member():
     found = [
         Fault("W_ODD", "odd", key="k", offset=5),

@@ -68,6 +68,15 @@ def test_pictures_side_by_side_have_the_room_of_the_tallest(sizes: list[tuple[in
     assert size == Image.open(io.BytesIO(tile.picture)).size
 
 
+def test_a_record_without_pictures_is_the_words_of_its_first_field():
+    fields = {"a.png": b"none", "b.png": b"none either"}
+    alone = thumbnails.make_tile(thumbnails.TilePlan(("a.png",)), fields, Overlays(), 96)
+
+    assert ("a.png", b"") == (alone.ext, alone.picture)
+    assert alone == thumbnails.make_tile(thumbnails.TilePlan(("a.png", "b.png")), fields, Overlays(), 96)
+    assert thumbnails.Tile() == thumbnails.make_tile(thumbnails.TilePlan(()), fields, Overlays(), 96)
+
+
 class TestKept:
     """Tiles that are kept are not made anew."""
 

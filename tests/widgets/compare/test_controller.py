@@ -337,6 +337,16 @@ class TestRequests:
         assert (200, 100) == (message["width"], message["height"])
         assert b"\x89PNG" == bytes(buffers[0])[:4]
 
+    def test_a_step_without_a_picture_is_words_which_stay_unless_its_value_is_let_go(self, shard: Path):
+        run = done(shard, {"a": "keep(cls)|decode(cls)", "b": "decode(png)|random_crop(png, (99, 99))"}, records=1)
+        words, failed = (column.done[0].tiles[1] for column in run.columns)
+
+        assert words.text
+        assert ({"picture": False, "text": words.text}, []) == run.step(0, 0, 1)
+        assert ({"picture": False, "text": failed.text}, []) == run.step(0, 1, 1)
+        words.value = None
+        assert ({"picture": False, "text": "No longer held: too many values, too large."}, []) == run.step(0, 0, 1)
+
     @pytest.mark.parametrize(
         "request_",
         [{"name": "step", "msg": {"record": 9}}, {"name": "step", "msg": {"record": 0, "step": 7}}, {"name": "close"}, {"name": "wait"}],

@@ -9,6 +9,9 @@ import pytest
 
 pytest.importorskip("anywidget", reason="anywidget is in the extra `lab`")
 
+from tarviz.widgets.bench.view import BenchView
+from tarviz.widgets.browse.view import BrowseView
+from tarviz.widgets.compare.view import CompareView
 from tarviz.widgets.host import live
 from tarviz.widgets.host.live import LiveView, is_watched
 from tarviz.widgets.host.rpc import Controller
@@ -74,3 +77,59 @@ def test_a_deck_waits_two_minutes_for_it(view):
 
     assert [live._PATIENCE] == view.controller.waited
     assert 120 == live._PATIENCE
+
+
+@pytest.mark.parametrize(
+    ("kind", "asked"), [(BenchView, "result"), (CompareView, "spec"), (CompareView, "columns"), (CompareView, "status")], ids=str
+)
+def test_what_it_is_asked_is_what_its_controller_says(kind, asked):
+    controller = Working()
+    setattr(controller, asked, object())
+    view = kind(controller)
+
+    assert getattr(controller, asked) is getattr(view, asked)
+    view.close()
+
+
+def test_a_bench_that_is_stopped_says_what_it_has():
+    controller = Working()
+    controller.end = lambda: "so far"
+    view = BenchView(controller)
+
+    assert "so far" == view.stop()
+    view.close()
+
+
+class Filling(Working):
+    """A browser whose first rows are slow to come."""
+
+    closed = False
+    shards = SimpleNamespace(rows=SimpleNamespace(finished=False))
+
+    def wait(self, count, seconds):
+        self.waited.append((count, seconds))
+        return self.done.wait(60)
+
+    def first(self, session=""):
+        return {"rows": {"rows": [0] * 24 * self.done.is_set()}}, []
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_the_first_rows_of_a_slow_shard_are_saved_unless_it_is_closed(closed):
+    view = BrowseView(Filling())
+    assert {"rows": {"rows": []}} == view._first
+    view.controller.closed = closed
+    view.controller.done.set()
+    wait_until(lambda: not any(thread.name == "tarviz-first" for thread in threading.enumerate()))
+
+    assert ([] if closed else [0] * 24) == view._first["rows"]["rows"]
+    assert [(24, 60)] == view.controller.waited
+    view.close()
+
+
+def test_nothing_is_waited_for_where_the_first_rows_are_there():
+    controller = Filling()
+    controller.done.set()
+    BrowseView(controller).close()
+
+    assert [] == controller.waited

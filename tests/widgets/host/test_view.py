@@ -92,6 +92,11 @@ def test_what_is_marked_can_be_observed(view):
     assert 60 == len(list(view.records()))
 
 
+def test_what_shows_is_written_and_put_on_a_map(view, tmp_path):
+    assert ("json.w", "json.meta.n") == view.map("json.w", "json.meta.n").axes
+    assert 60 == view.export(tmp_path / "keys.txt") == len((tmp_path / "keys.txt").read_text().splitlines())
+
+
 def test_it_carries_its_picture_and_a_useful_text(view):
     bundle, _ = view._repr_mimebundle_()
 

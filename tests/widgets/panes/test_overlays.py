@@ -180,6 +180,8 @@ class TestShapes:
 
         assert [(5, 6, 20, 20)] == [s.numbers for s in Overlays("json.x.there:xyxy").over({"json": blob}, "jpg", 40, 40).shapes]
         assert [(5, 6, 25, 26)] == [s.numbers for s in Overlays("json.x.there:xywh").over({"json": blob}, "jpg", 40, 40).shapes]
+        assert [(1, 1, 2, 2)] == [s.numbers for s in Overlays("json.text").over({"json": blob}, "jpg", 40, 40).shapes]
+        assert [(8, 5, 16, 10)] == [s.numbers for s in Overlays("b.txt").over({"b.txt": b"0 .4 .5 .4 .5"}, "jpg", 40, 20).shapes]
         assert () == Overlays("json.nothing").over({"json": blob}, "jpg", 40, 40).shapes
 
     def test_masks_of_run_lengths_are_thinned_to_the_side_of_a_tile(self):
