@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Unpack
@@ -103,13 +104,9 @@ class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic since click
     name = "numbers"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        try:
-            found = [int(part) for part in str(value).split(",")]
-        except ValueError:
-            found = [-1]
-        if min(found) < 0:
+        if not re.fullmatch(r" *\d+ *(, *\d+ *)*", value):
             self.fail(f"{value!r} is not a list of numbers such as 1,2,4.", param, ctx)
-        return found
+        return [int(part) for part in value.split(",")]
 
 
 NUMBERS = Numbers()

@@ -34,7 +34,6 @@ from tarviz.tools.spool import spool_shard
 
 SortAs: TypeAlias = Literal["text", "int", "float"]
 _LONGEST = 64 << 10  # bytes of a text that is sorted by
-_NARROW = 256
 _KEY = ("key", "__key__")
 
 
@@ -143,8 +142,8 @@ class _SortValues:
     def __init__(self, by: str, to: SortAs, skip: bool, report: ReadReport) -> None:
         self.by, self.to, self.skip, self.report = by, to, skip, report
         self.path = field_path(by)
-        self._found: list[Any] = []
-        self._parts: list[NDArray[Any]] = []
+        self._dtype: Any = {"text": "S8", "int": np.int64, "float": np.float64}[to]
+        self._column = sort_table.GrowingArray(self._dtype)
 
     def add(self, batch: Batch) -> NDArray[np.bool_]:
         """Which records of the batch have a value; theirs are kept."""
@@ -157,7 +156,7 @@ class _SortValues:
                 keep[record] = False
                 fault = DataError(f"{error}.", code="E_SCHEMA", hint="--on-error skip leaves such records out.")
                 settle(fault, batch, record, self.report, skip=self.skip)
-        self._parts.append(self._array(found))
+        self._column.extend(sort_table.texts(found) if self.to == "text" else np.array(found, self._dtype))
         return keep
 
     def _value(self, batch: Batch, record: int) -> Any:
@@ -186,17 +185,9 @@ class _SortValues:
                 f"{self.by} is {payload[:40] if isinstance(payload, bytes) else payload!r}, which is not of the type {self.to}"
             ) from None
 
-    def _array(self, found: list[Any]) -> NDArray[Any]:
-        if self.to != "text":
-            return np.array(found, np.int64 if self.to == "int" else np.float64)
-        wide = max(map(len, found), default=0) > _NARROW or any(value.endswith(b"\0") for value in found)
-        return np.array([*found, None], object)[:-1] if wide else np.array(found, "S")
-
     def values(self) -> NDArray[Any]:
         """One value a record, in the table's order."""
-        if any(part.dtype == object for part in self._parts):
-            self._parts = [part.astype(object) for part in self._parts]
-        return np.concatenate(self._parts) if self._parts else np.zeros(0)
+        return self._column.array()
 
 
 @verb_base.verb("sort", example=["tarviz sort --by cls --as int in.tar -o out.tar", "tarviz sort --shuffle --seed 3 in.tar > out.tar"])

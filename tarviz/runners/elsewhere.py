@@ -218,8 +218,8 @@ class PassWorkers:
                 told[fault.code] = 1
                 warnings.warn(str(fault), TarvizWarning, stacklevel=2)
         if part.rows:
-            each = max(sum(weight(row.value) for row in part.rows) // len(part.rows), 1)
-            self._size = min(max(_TASK // each, _RECORDS[0]), _RECORDS[2])
+            fitting = _TASK * len(part.rows) // (1 + sum(weight(row.value) for row in part.rows))
+            self._size = min(max(fitting, _RECORDS[0]), _RECORDS[2])
 
     def _fit(self, piece: Piece, row: MadeRow) -> MadeRow:
         fit = self._place.fit

@@ -94,8 +94,9 @@ class IndexedValues(Sequence[Any]):
         return self._several(at)
 
     def __iter__(self) -> Iterator[Any]:
-        for low in range(0, len(self), 64):
-            yield from self._several(range(low, min(low + 64, len(self))))
+        whole = range(len(self))
+        for low in whole[::64]:
+            yield from self._several(whole[low : low + 64])
 
     def _several(self, at: Sequence[int] | Any) -> list[Any]:
         numbers = [self._number(one) for one in at]

@@ -207,7 +207,7 @@ def work(pipeline: Pipeline, piece: Piece, epoch: int, report: ReadReport, stops
             yield rows
             if stops and isinstance(rows[-1].value, TarvizError):
                 return
-            sizes[0] = max(min(PART * len(rows) // max(sum(weight(row.value) for row in rows), 1), MOST), 1)
+            sizes[0] = max(min(PART * len(rows) // (1 + sum(weight(row.value) for row in rows)), MOST), 1)
     yield []
 
 

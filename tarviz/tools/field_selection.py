@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -198,12 +199,9 @@ class Form:
         step: int = 1,
     ) -> None:
         """Write records that come one by one: every `step`-th from `start` to before `stop`; `added` hears of each."""
-        for at, (batch, record) in enumerate(records):
-            if stop is not None and at >= stop:
-                break
-            if at >= start and (at - start) % step == 0:
-                self.put_one(outlet, batch, record)
-                added()
+        for batch, record in islice(records, start, stop, step):
+            self.put_one(outlet, batch, record)
+            added()
         self.flush(outlet)
 
     def flush(self, outlet: TarOutput) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tarviz.formats import header_scan
 from tarviz.read.spans import Batch, HeldTar, pieces, ranges
 
-_WIDE = 64  # bytes; longer keys are kept one by one
+_WIDE = 128  # bytes; longer texts are kept one by one
 _BITS = 62
 _CHUNK = 2 << 20  # bytes gathered at once
 _STRIDE = 1 << 16  # records looked at together
@@ -33,7 +33,7 @@ class GrowingArray:
                 self._data = self._data.astype(f"S{-(-values.dtype.itemsize // 8) * 8}")
         stop = self._count + len(values)
         if stop > len(self._data):
-            self._data.resize(max(stop, 2 * len(self._data)), refcheck=False)
+            self._data.resize(stop + len(self._data), refcheck=False)
         self._data[self._count : stop] = values
         self._count = stop
 
@@ -72,7 +72,7 @@ class SortTable:
         bits = np.left_shift(np.int64(1), np.minimum(block.ext, _BITS).astype(np.int64))
         kept = np.ones(len(batch), np.bool_) if keep is None else keep
         keys = block.keys if keep is None else [key for key, there in zip(block.keys, keep.tolist(), strict=True) if there]
-        self._put("key", _column(keys))
+        self._put("key", texts(keys))
         self._put("hash", hashes(keys))
         self._put("fields", np.bitwise_or.reduceat(bits, first)[kept])
         self._put("source", np.full(len(keys), len(self.sources) - 1))
@@ -145,12 +145,10 @@ class SortTable:
             yield [self.sources[at] for at in where.tolist()], begin, end, records
 
 
-def _column(keys: list[bytes]) -> NDArray[Any]:
-    if max(map(len, keys), default=0) <= _WIDE:
-        return np.array(keys, "S") if keys else np.zeros(0, "S1")
-    column = np.empty(len(keys), object)
-    column[:] = keys
-    return column
+def texts(found: Sequence[bytes]) -> NDArray[Any]:
+    """Texts as an array; of objects where a long one would widen all, or one ends with a NUL, which NumPy would take off."""
+    wide = max(map(len, found), default=0) > _WIDE or any(text.endswith(b"\0") for text in found)
+    return np.array([*found, None], object)[:-1] if wide else np.array(found, "S")
 
 
 def hashes(keys: Sequence[bytes]) -> NDArray[np.uint64]:

@@ -314,21 +314,22 @@ class TestLoading:
 
         assert 1 == len(shell.Completer.custom_matchers)
 
-    def test_a_magic_that_is_there_stays(self, shell: Any):
+    @pytest.mark.parametrize(("name", "free"), [magics.NAMES, magics.NAMES[::-1]])
+    def test_a_magic_that_is_there_stays(self, name: str, free: str, shell: Any):
         shell.run_line_magic("unload_ext", "tarviz")
 
         def other(line: str) -> str:
             return f"mine {line}"
 
-        shell.register_magic_function(other, "line", "tv")
+        shell.register_magic_function(other, "line", name)
         with pytest.warns(TarvizWarning, match="W_MAGIC_TAKEN"):
             shell.run_line_magic("load_ext", "tarviz")
 
-        assert "mine x" == shell.run_line_magic("tv", "x")
-        assert shell.find_line_magic("tarviz") is not None
+        assert "mine x" == shell.run_line_magic(name, "x")
+        assert shell.find_line_magic(free) is not None
         shell.run_line_magic("unload_ext", "tarviz")
-        assert "mine x" == shell.run_line_magic("tv", "x")
-        shell.magics_manager.magics["line"].pop("tv")
+        assert "mine x" == shell.run_line_magic(name, "x")
+        shell.magics_manager.magics["line"].pop(name)
         shell.run_line_magic("load_ext", "tarviz")
 
     def test_unloading_what_was_not_loaded(self, shell: Any):

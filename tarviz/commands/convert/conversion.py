@@ -96,7 +96,7 @@ class Conversion:
         candidates = ranges.large(todo, self._plan.count or sum(source.entry["size"] or 0 for source in todo), carried=True)
         if not candidates:
             return {}
-        quiet = engines.EnginePlan(self._plan.count and min(self._plan.count, len(candidates)), address=self._plan.address)
+        quiet = engines.EnginePlan(engines.count(self._engine, self._plan.count, len(candidates)), address=self._plan.address)
         with engines.start(self._engine, partial(ranges.find_ranges, self._recipe.options, ranges.PIECE), quiet) as engine:
             chosen = ranges.large(todo, self._plan.count or engine.room, carried=carried)
             found = [parts for parts, _ in engine.run(chosen)]
@@ -181,8 +181,8 @@ class Conversion:
             raise outcome.error
 
     def _start(self, job: engines.Job, tasks: int, spool: str | None = None) -> engines.Engine:
-        most = self._plan.count and min(self._plan.count, tasks or 1)
-        return engines.start(self._engine, job, replace(self._plan, spool=spool, count=most, heard=self._heard))
+        count = engines.count(self._engine, self._plan.count, tasks)
+        return engines.start(self._engine, job, replace(self._plan, spool=spool, count=count, heard=self._heard))
 
     def _heard(self, done: engines.TaskEnd) -> None:
         """Hand on that a task ended; one whose records end with an error has failed."""

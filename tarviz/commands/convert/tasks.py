@@ -140,5 +140,5 @@ class WrittenPiece:
         begin, end = int(self._begin[first]), int(self._begin[len(self.size) if last is None else last])
         if self._map is None:
             return []
-        view = memoryview(self._map)
-        return [view[at : min(at + _CHUNK, end)] for at in range(begin, end, _CHUNK)]
+        view = memoryview(self._map)[begin:end]
+        return [view[at : at + _CHUNK] for at in range(0, len(view), _CHUNK)]

@@ -129,8 +129,7 @@ def _drop_hidden(notebook: Any) -> None:
 
 def _svg(text: str | list[str]) -> str:
     """An SVG as an element, without what belongs before one in a file."""
-    whole = "".join(text)
-    return whole[max(whole.find("<svg"), 0) :]
+    return re.sub(r"^.*?(?=<svg)", "", "".join(text), flags=re.DOTALL)
 
 
 def _words(output: Any) -> str:

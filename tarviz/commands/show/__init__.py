@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Any, Unpack
 
 import click
@@ -115,9 +115,7 @@ def show(
     report = ReadReport()
     found: list[Record] = []
     faults: list[Fault] = []
-    for url in targets:
-        if len(found) >= count:
-            break
+    for url in takewhile(lambda url: len(found) < count, targets):
         left = count - len(found)
         if tfrecords.has_tfrecord_name(url):
             run = tfrecords.first_blocks(url, options, report, left)
@@ -126,7 +124,7 @@ def show(
         try:
             with verb_base.silent_warnings(), closing(run):
                 for block in run:
-                    found += islice(block, count - len(found))
+                    found.extend(islice(block, count - len(found)))
         except DataError as error:
             faults.append(error.at(shard=url).fault)
     if order:

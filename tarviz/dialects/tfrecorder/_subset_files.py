@@ -8,6 +8,7 @@ import json
 import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tarviz import stores
@@ -120,10 +121,8 @@ def _forget(folder: URL, count: int) -> None:
     for number, path in numbered_files(folder):
         if number >= count:
             stores.of(path).delete(path)
-            try:
+            with suppress(NotFoundError):
                 stores.of(path).delete(manifest_url(path))
-            except NotFoundError:
-                continue
 
 
 def _write_config(root: str, facts: Mapping[str, Any]) -> None:

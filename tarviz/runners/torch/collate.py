@@ -72,8 +72,8 @@ def _form(value: Any) -> Any:
 def _pad(values: Sequence[Any], fill: Any) -> NDArray[Any] | None:
     """Arrays, and lists of numbers, as one array; None where they are none, or of different numbers of axes.
 
-    >>> _pad([[1, 2], [3], []], -1).tolist()
-    [[1, 2], [3, -1], [-1, -1]]
+    >>> _pad([[[1, 2]], [[3]], []], -1).tolist()
+    [[[1, 2]], [[3, -1]], [[-1, -1]]]
     """
     arrays = [array for value in values if (array := _array(value, fill)) is not None]
     axes = max((array.ndim for array in arrays), default=0)

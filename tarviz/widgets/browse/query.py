@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 import numpy as np
@@ -205,10 +206,9 @@ class Query:
 
     def _scan(self) -> None:
         """What the scan knows, as rows arrive."""
-        for chunk in self._arriving() if (among := self.wish.among) is None else self._there(among):
+        chunks = self._arriving() if (among := self.wish.among) is None else self._there(among)
+        for chunk in takewhile(lambda chunk: not self._stop.is_set(), chunks):
             self._take(chunk)
-            if self._stop.is_set():
-                break
         self._ids = self._order()
 
     def _scan_keys(self) -> None:

@@ -579,12 +579,14 @@ class TestDatasets:
         with pytest.raises(NotFoundError):
             factory.generate_dataset([tmp_path / "9.tfr"])
 
-    def test_another_class_than_the_files_is_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("folders", ["a", "ba"])
+    def test_another_class_than_the_files_is_refused(self, tmp_path: Path, folders: str) -> None:
         pytest.importorskip("tensorflow")
-        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(2)})
+        factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(2), "b": toys(2)})
+        (tmp_path / "b/schema.json").unlink()
 
         with pytest.raises(UsageError, match="the file holds label: TYPE_INT32, data: TYPE_ARRAY_FLOAT32; expected text"):
-            factory.generate_dataset(factory.get_tfrecord_filepaths(tmp_path / "a"), Everything)
+            factory.generate_dataset([tmp_path / folder / "0.tfr" for folder in folders], Everything)
 
     def test_ten_files_sort_by_number(self, tmp_path: Path) -> None:
         factory.generate_and_save_tfrecords_files_for_examples_dict(tmp_path, {"a": toys(12)}, examples_tfrecord_file_max_size_in_bytes=1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import tarfile
+import threading
 import time
 
 import pytest
@@ -123,6 +124,15 @@ def test_a_shard_that_changed_is_noticed_when_it_is_read(shards):
 
     assert isinstance(found, TarvizError)
     assert "E_CHANGED" == found.code
+
+
+def test_its_thread_ends_when_it_is_closed(shards):
+    before = set(threading.enumerate())
+    scan = Scan(Rows([URL(str(shards[0]))]), ReadOptions(), cache=False)
+    (thread,) = [each for each in set(threading.enumerate()) - before if each.name == "tarviz-scan"]
+    scan.close()
+
+    assert not thread.is_alive()
 
 
 def test_a_missing_shard_is_one_finding_and_the_others_show(tmp_path, shards):

@@ -86,7 +86,7 @@ class Passes:
 
     def _turn(self, seed: int) -> int:
         count = int(self._table[0])
-        for turn in range(count - 1, max(count - _REMEMBERED, 0) - 1, -1):
+        for turn in range(count - 1, count - 1 - _REMEMBERED, -1):
             if self._table[1 + turn % _REMEMBERED] == seed:
                 return turn
         # No lock: all workers of a pass write the same.
