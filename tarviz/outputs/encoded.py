@@ -153,11 +153,10 @@ class EncodedRecords:
 
     def add(self, members: list[Buffer]) -> None:
         """One record more."""
-        count = sum(map(len, members))
         self.pieces += members
         self.edges.append(len(self.pieces))
-        self.sizes.append(count)
-        self.bytes += count
+        self.sizes.append(sum(map(len, members)))
+        self.bytes += self.sizes[-1]
 
     @property
     def size(self) -> NDArray[np.int64]:

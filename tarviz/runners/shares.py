@@ -206,9 +206,7 @@ def _deal(whole: list[Piece], options: ReadOptions, reader: ShareReader, even: b
     if even:
         found = _even(whole, _count(whole, options), reader, epoch, begin)
     else:
-        own = whole
-        if reader.world > 1:
-            own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
+        own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
         found = share_out(own, options, reader.worker, reader.workers)
     return sorted(found, key=lambda piece: (place[piece.url], piece.begin)) if seed else found
 
@@ -232,8 +230,8 @@ def share_out(own: list[Piece], options: ReadOptions, worker: int, workers: int)
     counts = lengths(own, options)
     if counts is not None:
         return cut(own, counts, *span(sum(counts), worker, workers))
-    at = worker % len(own) if own else 0
-    return [replace(own[at], share=worker // len(own), of=len(range(at, workers, len(own))))] if own else []
+    at = worker % len(own)
+    return [replace(own[at], share=worker // len(own), of=len(range(at, workers, len(own))))]
 
 
 def span(total: int, at: int, many: int) -> tuple[int, int]:
