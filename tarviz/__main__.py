@@ -36,7 +36,7 @@ def run() -> int:
         stream = getattr(sys, name) or open(os.devnull, "w")  # noqa: SIM115 - closed by whoever called
         stream.reconfigure(errors="backslashreplace")  # × and … where it is no UTF-8, as a pipe on Windows
         setattr(sys, name, stream)
-    return entry.main()
+    return entry.main(sys.argv[1:])
 
 
 if __name__ == "__main__":

@@ -43,10 +43,10 @@ class TestRun:
             "from tarviz.__main__ import run\n"
             "from tarviz.cli import entry\n"
             "before, main = sum(each['collections'] for each in gc.get_stats()), entry.main\n"
-            "def told():\n"
+            "def told(argv):\n"
             "    print(sum(each['collections'] for each in gc.get_stats()) - before, gc.isenabled(), gc.get_freeze_count() > 10_000)\n"
             "    print('tarviz.commands.ls' in sys.modules, 'OPENBLAS_THREAD_TIMEOUT' in os.environ)\n"
-            "    return main()\n"
+            "    return main(argv)\n"
             "entry.main = told\n"
             "run()"
         )

@@ -114,12 +114,12 @@ def load_verb(argv: Sequence[str]) -> click.Command:
     return verb_named(next((word for word in argv if not word.startswith("-")), "")) or group
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str]) -> int:
     """Run one command line and return its exit code: 0 clean, 1 with warnings or skips, 2 failed, 130 interrupted."""
     try:
         if instruction := os.environ.get("_TARVIZ_COMPLETE"):
             return shell_complete(group, {}, "tarviz", "_TARVIZ_COMPLETE", instruction)
-        _run((sys.argv[1:] if argv is None else argv) or ["--help"], Door())
+        _run(argv or ["--help"], Door())
         sys.stdout.flush()
         return 0
     except click.exceptions.Exit as leave:
@@ -137,7 +137,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except TarvizError as error:
         with suppress(TarvizError):  # the verb may be what cannot be imported
-            error.hint = in_shell_words(error.hint or "", load_verb(sys.argv[1:] if argv is None else argv).params)
+            error.hint = in_shell_words(error.hint or "", load_verb(argv).params)
         _complain(str(error))
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""

@@ -55,10 +55,9 @@ class Progress:
         if not self.total or not self.done:
             return f"{label}{self._amount(self.done)}{unit}  {speed}  {now - self._start:.0f} s"
         share = min(self.done / self.total, 1.0)
-        left = (self.total - self.done) / rate if rate else 0
-        bar = "━" * round(share * 24) + "╌" * (24 - round(share * 24))
+        bar = f"{'━' * round(share * 24):╌<24}"
         amount = f"{self._amount(self.done)} of {self._amount(self.total)}{unit}"
-        return f"{label}{bar} {share:4.0%}  {amount}  {speed}  {max(left, 0):.0f} s left"
+        return f"{label}{bar} {share:4.0%}  {amount}  {speed}  {max((self.total - self.done) / rate, 0):.0f} s left"
 
     def _draw(self, now: float) -> None:
         line = self.text(now)

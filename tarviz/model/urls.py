@@ -17,7 +17,7 @@ from tarviz.model.errors import UsageError
 ALIASES = {"https": "http", "s3a": "s3", "s3n": "s3", "gcs": "gs", "azure": "az", "abfs": "az", "abfss": "az"}
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://")
 _BUCKETS = ("s3", "gs", "az", "ais", "hf", "memory")  # an @ before the first slash is no user's there
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
 _ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -90,7 +90,7 @@ def without_query(url: str) -> tuple[str, str]:
     >>> without_query("https://host/a.tar?key=1"), without_query("s3://bucket/v?1#2.tar")
     (('https://host/a.tar', '?key=1'), ('s3://bucket/v?1#2.tar', ''))
     """
-    if scheme_of(url) not in _PORTS:
+    if scheme_of(url) not in PORTS:
         return url, ""
     end = next((at for at, char in enumerate(url) if char in "?#"), len(url))
     return url[:end], url[end:]
@@ -103,7 +103,7 @@ def base_name(url: str) -> str:
     ('a b.tar', 'part#2%20.tar', '')
     """
     name = without_query(url)[0].rpartition("/")[2]
-    return unquote(name) if scheme_of(url) in _PORTS else name
+    return unquote(name) if scheme_of(url) in PORTS else name
 
 
 def identity(url: str) -> str:
@@ -122,7 +122,7 @@ def identity(url: str) -> str:
     scheme = scheme_of(url)
     if scheme == "file":
         return os.path.realpath(local_path(url))
-    if scheme in _PORTS:
+    if scheme in PORTS:
         return _web(url, scheme)
     name = ALIASES.get(scheme, scheme)
     host, slash, rest = url.partition("://")[2].partition("/")
@@ -136,7 +136,7 @@ def _web(url: str, scheme: str) -> str:
     except ValueError:  # no request can be made of it either, whose error says more
         return url
     host = (parts.hostname or "") if ":" not in (parts.hostname or "") else f"[{parts.hostname}]"
-    place = host if port in (None, _PORTS[scheme]) else f"{host}:{port}"
+    place = host if port in (None, PORTS[scheme]) else f"{host}:{port}"
     query = "&".join(_without_signing(parts.query.split("&"))) if parts.query else ""
     # RFC 3986 §6.2.2: escapes of what needs none are the letters themselves, and what needs one has it.
     path = quote(_ESCAPE.sub(_plainly, parts.path or "/"), safe="/%:@!$&'()*+,;=", errors="surrogateescape")

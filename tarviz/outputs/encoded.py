@@ -147,17 +147,16 @@ class EncodedRecords:
     """Records ready to be written: `add` their members, then hand them to `Outputs.add`."""
 
     pieces: list[Buffer] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)  # of each record in `pieces`
+    edges: list[int] = field(default_factory=lambda: [0])  # in `pieces`: where each record begins, and where the last ends
     sizes: list[int] = field(default_factory=list)  # bytes of each record
     bytes: int = 0
 
     def add(self, members: list[Buffer]) -> None:
         """One record more."""
-        count = sum(map(len, members))
         self.pieces += members
-        self.ends.append(len(self.pieces))
-        self.sizes.append(count)
-        self.bytes += count
+        self.edges.append(len(self.pieces))
+        self.sizes.append(sum(map(len, members)))
+        self.bytes += self.sizes[-1]
 
     @property
     def size(self) -> NDArray[np.int64]:
@@ -166,6 +165,5 @@ class EncodedRecords:
 
     def buffers(self, first: int = 0, last: int | None = None) -> list[Buffer]:
         """What to write for the records `first:last`: one buffer where members are short."""
-        stop = self.ends[last - 1] if last is not None else len(self.pieces)
-        pieces = self.pieces[self.ends[first - 1] if first else 0 : stop]
+        pieces = self.pieces[self.edges[first] : None if last is None else self.edges[last]]
         return [b"".join(pieces)] if self.bytes < _SHORT * len(self.pieces) else pieces

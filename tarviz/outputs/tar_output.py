@@ -110,4 +110,4 @@ def _gather(data: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.i
     first, count = begin // _BLOCK, (end - begin) // _BLOCK
     starts = np.cumsum(count) - count
     blocks = np.repeat(first - starts, count) + np.arange(int(count.sum()))
-    return memoryview(data.reshape(-1, _BLOCK).take(blocks, axis=0).reshape(-1).data)
+    return memoryview(data.reshape(-1, _BLOCK).take(blocks, axis=0).ravel().data)

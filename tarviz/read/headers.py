@@ -156,7 +156,7 @@ def _around_payloads(url: URL, stat: Stat, sink: HeaderSink[Found], report: Read
 def _single_headers(url: URL, stat: Stat, scanner: Scanner, report: ReadReport) -> Members:
     """The members of up to `_AT_ONCE` regular headers, each read by itself; none where the next one needs care."""
     table = np.empty((_AT_ONCE, BLOCK), np.uint8)
-    view, at = memoryview(table.reshape(-1).data), scanner.at
+    view, at = memoryview(table.ravel().data), scanner.at
     places: list[int] = []
     fd = os.open(stores.local_path(url), READ)
     try:

@@ -20,7 +20,7 @@ from tarviz.model.types import URL
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.mixes import Course, Mix
-from tarviz.runners.shares import SEED, Piece, ShareReader, by_source, check_any, count_records, cut, lengths, pieces, quick, shards
+from tarviz.runners.shares import SEED, Piece, ShareReader, by_source, check_any, count_records, cut, lengths, pieces, quick, shards, span
 from tarviz.runners.shuffle_buffer import Begun, replay, shuffled
 from tarviz.stores import Stat
 
@@ -294,8 +294,8 @@ class ReaderPlan:
         if counts is None:
             return left[rank::world][reader.worker :: reader.workers]
         total = sum(counts) - (sum(counts) % world if self.even else 0)
-        low, high = total * rank // world, total * (rank + 1) // world
-        return cut(left, counts, *(low + (high - low) * at // reader.workers for at in (reader.worker, reader.worker + 1)))
+        low, high = span(total, rank, world)
+        return cut(left, counts, *(low + edge for edge in span(high - low, reader.worker, reader.workers)))
 
 
 def _source(piece: Piece) -> int:

@@ -206,9 +206,7 @@ def _deal(whole: list[Piece], options: ReadOptions, reader: ShareReader, even: b
     if even:
         found = _even(whole, _count(whole, options), reader, epoch, begin)
     else:
-        own = whole
-        if reader.world > 1:
-            own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
+        own = whole[reader.rank :: reader.world] if len(whole) >= reader.world else _ranges(whole, options, reader, begin)
         found = share_out(own, options, reader.worker, reader.workers)
     return sorted(found, key=lambda piece: (place[piece.url], piece.begin)) if seed else found
 
@@ -231,10 +229,18 @@ def share_out(own: list[Piece], options: ReadOptions, worker: int, workers: int)
         return own[worker::workers]
     counts = lengths(own, options)
     if counts is not None:
-        total = sum(counts)
-        return cut(own, counts, total * worker // workers, total * (worker + 1) // workers)
-    at = worker % len(own) if own else 0
-    return [replace(own[at], share=worker // len(own), of=len(range(at, workers, len(own))))] if own else []
+        return cut(own, counts, *span(sum(counts), worker, workers))
+    at = worker % len(own)
+    return [replace(own[at], share=worker // len(own), of=len(range(at, workers, len(own))))]
+
+
+def span(total: int, at: int, many: int) -> tuple[int, int]:
+    """Where the part `at` of `many` begins and ends in so many in a row.
+
+    >>> [span(10, at, 3) for at in range(3)]
+    [(0, 3), (3, 6), (6, 10)]
+    """
+    return total * at // many, total * (at + 1) // many
 
 
 def cut(whole: Sequence[Piece], counts: Sequence[int], low: int, high: int) -> list[Piece]:
@@ -267,10 +273,10 @@ def tasks(whole: list[Piece], options: ReadOptions, wanted: int, *, build: bool)
     where fewer are, several shards."""
     counts = lengths(whole, options, build=build) if len(whole) < wanted else None
     if counts is not None:
-        total, many = sum(counts), max(1, min(wanted, sum(counts)))
-        return [cut(whole, counts, total * at // many, total * (at + 1) // many) for at in range(many)]
+        many = max(1, min(wanted, sum(counts)))
+        return [cut(whole, counts, *span(sum(counts), at, many)) for at in range(many)]
     many = max(1, min(wanted, len(whole))) if build else len(whole)
-    return [whole[len(whole) * at // many : len(whole) * (at + 1) // many] for at in range(many)]
+    return [whole[slice(*span(len(whole), at, many))] for at in range(many)]
 
 
 def trusted_index(url: URL, options: ReadOptions, *, build: bool = True) -> ShardIndex | None:
@@ -344,7 +350,7 @@ def _ranges(whole: list[Piece], options: ReadOptions, reader: ShareReader, begin
     total = sum(counts)
     if total < reader.world:
         raise UsageError(f"{what}: they hold {total} record(s), {_without(total, reader.world)} without one.", hint="Start fewer ranks.")
-    low, high = (int(begin * total) + total * rank // reader.world for rank in (reader.rank, reader.rank + 1))
+    low, high = (int(begin * total) + edge for edge in span(total, reader.rank, reader.world))
     return cut([*whole, *whole], [*counts, *counts], low, high)
 
 
@@ -358,5 +364,5 @@ def _even(whole: list[Piece], counts: list[int], reader: ShareReader, epoch: int
     if not each:
         raise UsageError(f"{total} record(s) cannot be shared out evenly among {reader.world} ranks.", hint="Start fewer ranks.")
     first = (epoch * spare + int(begin * total)) % total + reader.rank * each
-    low, high = (first + each * worker // reader.workers for worker in (reader.worker, reader.worker + 1))
+    low, high = (first + edge for edge in span(each, reader.worker, reader.workers))
     return cut([*whole, *whole], [*counts, *counts], low, high)

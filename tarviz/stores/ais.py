@@ -22,7 +22,7 @@ from tarviz.model.environment import Watched
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.access import REFUSED, Access
 from tarviz.stores._remote.addresses import origin
 from tarviz.stores._remote.buckets import bucket_and_name, folder, path, with_query
 from tarviz.stores._remote.reader import BucketStore
@@ -117,7 +117,7 @@ class _AisAccess(Access):
 
 
 def _hint(status: int) -> str:
-    if status in (401, 403):
+    if status in REFUSED:
         return "Set AIS_AUTHN_TOKEN to a token of the cluster." if not os.environ.get("AIS_AUTHN_TOKEN") else "Check AIS_AUTHN_TOKEN."
     plain = status == 400 and _endpoint().startswith("http:")
     return "Is it a cluster that speaks TLS? AIS_ENDPOINT begins with https:// then." if plain else ""
@@ -357,7 +357,7 @@ def _error(error: Exception, url: URL) -> TarvizError | None:
         if status == 404:
             what = "bucket" if isinstance(error, ErrBckNotFound) or code == "ErrBckNotFound" else "object"
             return NotFoundError(f"the cluster has no such {what}: {said}.", shard=url, hint=_MISSING)
-        denied = "E_AUTH" if status in (401, 403) else "E_NETWORK"
+        denied = "E_AUTH" if status in REFUSED else "E_NETWORK"
         return StoreError(f"the cluster answers {status}: {said}.", code=denied, shard=url, hint=_hint(status))
     if isinstance(error, RequestException | HTTPError | OSError):
         what, hint = _describe_silence(error)

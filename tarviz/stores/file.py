@@ -26,14 +26,14 @@ _MANY = 1000  # files of a folder that are listed again only when some time has 
 _listed: tuple[str, float, float, list[str]] = ("", 0.0, 0.0, [])  # the last such folder: when, seconds it took, its temporary files
 _IOV_MAX = os.sysconf("SC_IOV_MAX") if "SC_IOV_MAX" in getattr(os, "sysconf_names", {}) else 16
 _OPEN_FILE = re.compile(r"/dev/fd/(\d+)|/proc/(?:self|\d+)/fd/(\d+)")
-_WHY = {  # where the system's own words say too little
+_WHY: dict[int | None, str] = {  # where the system's own words say too little
     errno.EISDIR: "it is a folder",
     errno.ENOTDIR: "a part of the path is a file, not a folder",
     errno.EEXIST: "a part of the path is a file, not a folder",  # of makedirs
     errno.ENOSPC: "the disk is full",
     errno.EFBIG: "the file would be larger than the system allows",
 }
-_HINT = {
+_HINT: dict[int | None, str] = {
     errno.ENOSPC: "Free some space or choose another folder with -o; nothing was left under the final name.",
     errno.EACCES: "Check owner and mode (ls -l), or choose another folder.",
     errno.EROFS: "Choose another folder.",
@@ -47,8 +47,8 @@ def _error(error: Exception, url: str, code: str) -> TarvizError | None:
     if error.errno == errno.ENOENT:
         return NotFoundError("there is no such file.", shard=url, hint=lambda: nearest(local_path(url)) or None)
     verb = "written" if code == "E_WRITE" else "read"
-    why = _WHY.get(error.errno or 0) or (error.strerror or str(error)).lower()
-    return StoreError(f"cannot be {verb}: {why}.", code=code, shard=url, hint=_HINT.get(error.errno or 0))
+    why = _WHY.get(error.errno) or (error.strerror or str(error)).lower()
+    return StoreError(f"cannot be {verb}: {why}.", code=code, shard=url, hint=_HINT.get(error.errno))
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, quote, urlsplit
 
 from tarviz.model.errors import MissingPackageError, NotFoundError, StoreError, TarvizError, UsageError, require
 from tarviz.model.types import URL, Buffer
-from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.access import REFUSED, Access
 from tarviz.stores._remote.buckets import path, refuse_dots, with_query
 from tarviz.stores._remote.reader import RemoteStore
 from tarviz.stores._remote.wire import read_whole
@@ -237,7 +237,7 @@ def _refusal(error: Exception, url: URL) -> TarvizError | None:
         hint = "Make it first (hf repos create ORG/NAME --type dataset, hf buckets create ORG/NAME), with a token that may write there."
         return NotFoundError("the hub has no such repository or bucket, or not for this token.", shard=url, hint=hint)
     if status:
-        code, hint = ("E_AUTH", "Take an HF_TOKEN that may write there.") if status in (401, 403) else ("E_WRITE", "Try again.")
+        code, hint = ("E_AUTH", "Take an HF_TOKEN that may write there.") if status in REFUSED else ("E_WRITE", "Try again.")
         return StoreError(f"the hub refuses the file: {status} {said}.", code=code, shard=url, hint=hint)
     return StoreError(f"the file was not sent: {said}.", shard=url, hint="Check the network; HF_ENDPOINT names another hub.")
 

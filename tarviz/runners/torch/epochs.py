@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _ROWS = 256  # workers that are told apart
-_NEXT, _PIN, _BASE, _TABLE = 0, 1, 2, 3
+_NEXT, _PIN, _BASE, _TABLE = range(4)
 _BITS = 32  # of a row: above them the iteration, below them its first epoch, counted from the base, and 1
 
 SIZE = _TABLE + _ROWS
@@ -21,7 +21,7 @@ class Epochs:
     one word, so it is there whole or not at all, and a worker looks at all rows once before it decides.
     """
 
-    def __init__(self, memory: NDArray[np.int64], passes: int = 1) -> None:
+    def __init__(self, memory: NDArray[np.int64], passes: int) -> None:
         self._memory = memory
         self._passes = passes
 

@@ -13,6 +13,7 @@ from tarviz.model.environment import Watched
 from tarviz.model.types import URL
 from tarviz.stores._storage_options import customer_key, known_options
 
+ABSENT, REFUSED = (404, 410), (401, 403, 407)  # statuses
 _MARGIN = 120.0  # seconds before its end in which a credential is fetched anew
 _PAUSE = 60.0  # seconds after which credentials that were not there are looked for again
 
@@ -97,9 +98,9 @@ class Access:
 
     def hint(self, status: int) -> str:
         """The next step after a final answer, if there is one."""
-        if status in (404, 410):
+        if status in ABSENT:
             return self.HINT_MISSING
-        return self.denial_hint() if status in (401, 403, 407) else ""
+        return self.denial_hint() if status in REFUSED else ""
 
     def denial_hint(self) -> str:
         """The next step where access is refused."""

@@ -7,6 +7,7 @@ import ipaddress
 from urllib.parse import quote, unquote, urljoin, urlsplit, urlunsplit
 
 from tarviz.model.errors import StoreError, UsageError, redact
+from tarviz.model.urls import PORTS
 
 _PRINTED = "".join(map(chr, range(0x21, 0x7F)))
 
@@ -21,7 +22,7 @@ def origin(url: str) -> str:
     try:
         parts = urlsplit(url)
         scheme = parts.scheme.lower()
-        port = parts.port or {"http": 80, "https": 443}.get(scheme)
+        port = parts.port or PORTS.get(scheme)
     except ValueError as error:
         raise UsageError(f"the URL cannot be read: {error}.", shard=url) from error
     return f"{scheme}://{parts.hostname or ''}:{port}"

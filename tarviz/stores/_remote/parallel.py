@@ -37,10 +37,9 @@ class ParallelStream(Stream):
         self._owner = os.getpid()
         self._waited = 0.0
         self._began = clock.now()
-        self._start = first.offset
+        self._start = self._next = first.offset  # where the first part of all began, and where the next to be asked for does
         self._ahead: deque[Future[memoryview]] = deque()
         self._pool: ThreadPoolExecutor | None = None
-        self._next = 0  # where the next part to be asked for begins
         self._piece = memoryview(b"")
         self._lock = threading.Lock()
         self._parts: set[ResumingStream] = set()

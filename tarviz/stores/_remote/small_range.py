@@ -26,6 +26,7 @@ from urllib3.util.wait import wait_for_read
 
 from tarviz.model.errors import StoreError, UsageError
 from tarviz.model.types import URL
+from tarviz.model.urls import PORTS
 from tarviz.stores._remote.addresses import origin, redirect_target
 from tarviz.stores._remote.version import CONTENT_RANGE, Version
 from tarviz.stores._remote.wire import CONNECT_TIMEOUT, MOVED, REDIRECTS, TEMPORARY, USUAL, Wire, proxy_of
@@ -199,7 +200,7 @@ class SmallRanges:
         if not _OURS.isdisjoint(map(str.lower, usual)):
             return None
         first = _join_lines([f"GET {target} HTTP/1.1", f"Host: {netloc}", *_lines(usual)])
-        server = secure, host, parts.port or (443 if secure else 80), self._wire.access.tls()
+        server = secure, host, parts.port or PORTS[parts.scheme], self._wire.access.tls()
         return None if first is None else _Way(begin, place, first, server)
 
     def _request(self, way: _Way, asked: _Asked) -> bytes | None:

@@ -25,7 +25,7 @@ from tarviz.model.environment import Watched
 from tarviz.model.errors import NotFoundError, StoreError, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.stores._remote.access import Access
+from tarviz.stores._remote.access import ABSENT, REFUSED, Access
 from tarviz.stores._remote.addresses import bare_address, check_written, origin, redirect_target
 from tarviz.stores._remote.connections import asking, floods, make_manager, release
 from tarviz.stores._remote.version import Version, total_of
@@ -211,9 +211,9 @@ class Wire:
             raise RetryError(f"the server answers {text}{said}", after=after)
         if self.access.passes(ask.url, answer.status, found):
             raise RetryError(f"the server answers {text}{said}, which passes where a cluster changes", limit=_PASSING)
-        refused = answer.status in (401, 403, 407) or found in _BAD_KEYS
+        refused = answer.status in REFUSED or found in _BAD_KEYS
         hint = self.access.denial_hint() if refused else self.access.hint(answer.status)
-        if answer.status in (404, 410):
+        if answer.status in ABSENT:
             what = "bucket" if found in _NO_BUCKET else "object"
             raise NotFoundError(f"the server has no such {what}: {text}{said}{where}.", shard=ask.url, hint=hint)
         details = {"status": answer.status}

@@ -26,11 +26,10 @@ def _sets(segment: Segment) -> list[tuple[tuple[str, ...], int]]:
     if segment.sets or not len(segment):
         return segment.sets
     index = segment.index
-    weights = [(0x9E3779B97F4A7C15 * (code + 1) ^ (code + 1) << 40) & (2**63 - 1) for code in range(len(index.exts))]
-    codes = np.add.reduceat(np.array(weights, np.uint64)[index.ext[: int(index.rows[-1])]], index.rows[:-1])
-    _, first, counts = np.unique(codes, return_index=True, return_counts=True)
+    sums = np.add.reduceat(np.array([hash(f".{ext}") for ext in index.exts])[index.ext], index.rows[:-1])
+    _, first, counts = np.unique(sums, return_index=True, return_counts=True)
     found: list[tuple[tuple[str, ...], int]] = []
-    for record, count in zip(first.tolist(), counts.tolist(), strict=True):
+    for record, count in sorted(zip(first.tolist(), counts.tolist(), strict=True)):
         members = index.ext[int(index.rows[record]) : int(index.rows[record + 1])].tolist()
         found.append((tuple(index.exts[code] for code in members), int(count)))
     segment.sets.extend(found)

@@ -36,7 +36,7 @@ class Tile:
 Payloads: TypeAlias = dict[str, bytes]
 _KINDS = ("volume", "cloud", "npy", "video", "audio", "text", "json", "structured", "compressed", "cls")
 _MOST_HELD = 64 << 20  # bytes of tiles that are kept
-_BACK = (36, 38, 43)
+_BACK = "#24262b"
 _RIM = 0.1  # of the longer side of a box, around it
 
 

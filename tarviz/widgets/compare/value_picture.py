@@ -152,7 +152,7 @@ def number(value: float) -> str:
 
 
 def _line(array: NDArray[Any]) -> str:
-    return " ".join([*(number(float(item)) for item in array.reshape(-1)[:12].tolist()), "…"])
+    return " ".join([*(number(float(item)) for item in array.ravel()[:12].tolist()), "…"])
 
 
 def _words(value: Any) -> str:
@@ -161,7 +161,7 @@ def _words(value: Any) -> str:
 
 
 def encode_pixels(pixels: Pixels, side: int = 0) -> bytes:
-    """Pixels as PNG or JPEG of at most `side` pixels a side (0: all of them, as PNG). Small pictures stay exact."""
+    """Pixels as PNG or JPEG of at most `side` pixels a side (0: all of them, as PNG). What fits stays exact."""
     from PIL import Image
 
     image = Image.fromarray(np.ascontiguousarray(pixels[:, :, 0] if pixels.shape[2] == 1 else pixels))
@@ -169,8 +169,8 @@ def encode_pixels(pixels: Pixels, side: int = 0) -> bytes:
     if not exact:
         image.thumbnail((side, side), reducing_gap=2.0)
     out = io.BytesIO()
-    if exact or image.mode == "RGBA" or image.width * image.height <= 64 * 64:
-        image.save(out, "PNG", compress_level=1 if not side else 6)
+    if exact or image.mode == "RGBA":
+        image.save(out, "PNG", compress_level=1)
     else:
         image.save(out, "JPEG", quality=84)
     return out.getvalue()

@@ -18,7 +18,7 @@ _ATTEMPTS = (  # side of a tile, tiles, and (colours, dithered) to try
     (72, 12, ((64, False),)),
     (48, 6, ((32, False), (16, False))),
 )
-_BACK, _INK, _FAINT, _BAD = (255, 255, 255), (33, 33, 33), (110, 110, 110), (176, 0, 32)
+_BACK, _INK, _FAINT, _BAD = "#ffffff", "#212121", "#6e6e6e", "#b00020"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,6 @@ class Cell:
 
 def sheet(title: str, foot: str, cells: Sequence[Cell], *, budget: int = BUDGET, columns: int = 6) -> bytes:
     """The sheet as PNG of at most `budget` bytes: smaller tiles, fewer colours, then fewer tiles, with a note that says so."""
-    cells = cells[:24]
     for side, count, ways in _ATTEMPTS:
         kept = cells[:count]
         note = foot if len(kept) == len(cells) else f"{foot} · cut to {len(kept)} of {len(cells)} pictures to stay small"
@@ -69,7 +68,7 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
     page = Image.new("RGB", (width, height), _BACK)
     pen = ImageDraw.Draw(page)
 
-    def write(x: int, y: int, text: str, room: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, ink: tuple[int, int, int]) -> None:
+    def write(x: int, y: int, text: str, room: int, font: ImageFont.FreeTypeFont | ImageFont.ImageFont, ink: str) -> None:
         text = printable(text)
         while text and pen.textlength(text, font) > room:
             text = text[:-2].rstrip("…") + "…" if len(text) > 2 else ""
@@ -86,7 +85,7 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
                 picture = picture.resize((picture.width * factor, picture.height * factor), Image.Resampling.NEAREST)
                 page.paste(picture, (x + (side - picture.width) // 2, y + (side - picture.height) // 2), picture)
         else:
-            pen.rectangle((x, y, x + side - 1, y + side - 1), outline=(210, 210, 210))
+            pen.rectangle((x, y, x + side - 1, y + side - 1), outline="#d2d2d2")
             for line, text in enumerate(_wrap(cell.text, 16)[: side // 14]):
                 write(x + 4, y + 4 + 13 * line, text, side - 8, small, _BAD if cell.bad else _FAINT)
         write(x, y + side + 2, cell.caption, side, small, _FAINT)

@@ -124,7 +124,7 @@ class MapAnswers(Answers):
             return {"making": redact(making.said)}, []
         points = self._points(making)
         message: Message = {"count": len(points), "low": points.low, "high": points.high, "axes": [readable(name) for name in points.axes]}
-        return message | {"note": readable(points.note), "number": id(making) % (1 << 40)}, [points.xy.tobytes()]
+        return message | {"note": readable(points.note), "number": id(making)}, [points.xy.tobytes()]
 
     def _begin(self, spec: tuple[str, str, str]) -> Making:
         self.making = self.shards.maps.begin(id(self), spec, lambda own: self._columns(own, spec) if spec[1] else self._vectors(own, spec))

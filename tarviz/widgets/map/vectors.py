@@ -71,7 +71,7 @@ def read(rows: Rows, ids: NDArray[np.int64], ext: str, say: Callable[[int, int],
             if vector.shape != shape:
                 words = f".{ext} holds arrays of different shapes: {list(shape)} in {first}, {list(vector.shape)} in {row.key}."
                 raise UsageError(words, hint="A map needs vectors of one length.")
-            found[len(kept)] = vector.reshape(-1)
+            found[len(kept)] = vector.ravel()
             kept.append(row.id)
         say(min(low + _CHUNK, len(ids)), len(ids))
     if found is None:

@@ -228,7 +228,7 @@ def _draw(picture: Any, shapes: Sequence[Shape], colour: Callable[[str], str], s
             x, y, w, h = numbers
             pen.rectangle((x, y, x + max(w, 0), y + max(h, 0)), outline=colour(shape.name), width=2)
         elif shape.kind == "polygon":
-            pen.line([*zip(numbers[::2], numbers[1::2], strict=True), (numbers[0], numbers[1])], fill=colour(shape.name), width=2)
+            pen.polygon(numbers, outline=colour(shape.name), width=2)
         else:
             for x, y in zip(numbers[::3], numbers[1::3], strict=True):
-                pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour(shape.name))
+                pen.circle((x, y), 2, fill=colour(shape.name))

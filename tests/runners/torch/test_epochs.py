@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore:This DataLoa
 def test_workers_that_begin_at_once_agree() -> None:
     usual = sys.getswitchinterval()
     memory = np.zeros(SIZE, np.int64)
-    Epochs(memory).go_on(7)
+    Epochs(memory, 1).go_on(7)
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(8) as pool:
@@ -34,7 +34,7 @@ def test_workers_that_begin_at_once_agree() -> None:
 
                 def begin(worker: int, together: threading.Barrier = together, iteration: int = iteration) -> int:
                     together.wait()
-                    return Epochs(memory).begin_in(worker, iteration % 2)  # numbered alike where torch is seeded alike
+                    return Epochs(memory, 1).begin_in(worker, iteration % 2)  # numbered alike where torch is seeded alike
 
                 assert {7 + iteration} == set(pool.map(begin, range(8)))
     finally:

@@ -29,6 +29,30 @@ class TestAzure:
         assert (endpoint, key) == (found.endpoint, found.key)
         assert not key or key not in repr(found)
 
+    @pytest.mark.parametrize(
+        ("settings", "host", "expected"),
+        [
+            ({"ACCOUNT": "a", "KEY": "k"}, "", ("a", "https://a.blob.core.windows.net", "k")),
+            ({"ACCOUNT_NAME": "a", "SAS_TOKEN": "?sv=1"}, "a", ("a", "https://a.blob.core.windows.net", None, "sv=1")),
+            ({"ACCOUNT": "a", "KEY": "k"}, "a.blob.core.windows.net", ("a", "https://a.blob.core.windows.net", "k")),
+            ({"ACCOUNT": "a", "KEY": "k"}, "b.blob.core.usgovcloudapi.net", ("b", "https://b.blob.core.usgovcloudapi.net")),
+            ({"ACCOUNT": "a", "CONNECTION_STRING": "AccountKey=k;EndpointSuffix=z"}, "b", ("b", "https://b.blob.z")),
+            ({"CONNECTION_STRING": "DefaultEndpointsProtocol=http;AccountName=a"}, "", ("a", "http://a.blob.core.windows.net")),
+            ({"CONNECTION_STRING": "BlobEndpoint=https://a.z/;AccountKey=k"}, "", ("a", "https://a.z", "k")),
+            ({"KEY": "k"}, "b", ("b", "https://b.blob.core.windows.net", "k")),
+            (
+                {"USE_EMULATOR": "true", "SAS_TOKEN": "sv=1"},
+                "",
+                ("devstoreaccount1", "http://127.0.0.1:10000/devstoreaccount1", None, "sv=1"),
+            ),
+        ],
+    )
+    def test_what_opens_an_account_is_shown_to_no_other(self, monkeypatch, settings, host, expected):
+        for name, value in settings.items():
+            monkeypatch.setenv(f"AZURE_STORAGE_{name}", value)
+
+        assert azure_keys.Account(*expected) == azure_keys.find_account(host)
+
     def test_no_account_is_said(self):
         with pytest.raises(UsageError, match="Set AZURE_STORAGE_ACCOUNT"):
             azure_keys.find_account()

@@ -12,7 +12,7 @@ import urllib3
 
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
 from tarviz.stores._remote.access import Access
-from tarviz.stores._remote.wire import Wire, _raise, json_error, read_whole
+from tarviz.stores._remote.wire import WRITTEN, Wire, _raise, json_error, read_whole
 from tarviz.stores.retry import RetryError
 from tarviz.testing.faults import Fault, FaultServer
 from tests.conftest import each_case
@@ -125,6 +125,23 @@ def test_the_line_of_a_redirect_is_kept_where_little_is_left_on_it(size: int, ta
 
         assert b"data" == read_whole(Wire(FakeClock(), Access()).send("GET", url, {}, 5.0))
         assert (taken, ["/a", "/b"]) == (server.taken, [request.path for request in server.requests])
+
+
+def test_every_status_is_a_refusal_an_absence_something_that_passes_or_final():
+    found: dict[str, set[int]] = {}
+    with FaultServer() as server:
+        for status in [each.value for each in http.HTTPStatus if each >= 400]:
+            url = server.put("/a", b"", plan=[Fault(status=status)])
+            with pytest.raises((StoreError, NotFoundError, RetryError)) as caught:
+                Wire(FakeClock(), Access()).send("GET", url, {}, 5.0, accept=WRITTEN)
+            passes = isinstance(caught.value, RetryError)
+            found.setdefault("passes" if passes else f"{caught.value.code} {bool(caught.value.hint)}", set()).add(status)
+
+    assert {408, 425, 429, 500, 502, 503, 504, 506, 507, 508, 510, 511} == found.pop("passes")
+    assert {"E_AUTH True": {401, 403, 407}, "E_NOT_FOUND True": {404, 410}} == {
+        code: found.pop(code) for code in list(found) if "True" in code
+    }
+    assert ["E_NETWORK False"] == list(found)
 
 
 @pytest.mark.parametrize("status", [400, 403, 404])

@@ -52,6 +52,7 @@ def test_webp_comes_in_three_forms():
 def test_a_picture_by_its_bytes():
     for data, size, found in [
         (b"\xff\xd8\xff\xff\xff\xc0\0\x11\x08\0\x10\0\x20\x03", 99, (32, 16, "RGB")),  # FF may fill
+        (b"\xff\xd8\xff\xff\xc0\0\x11\x08\0\x10\0\x20\x03", 99, (32, 16, "RGB")),
         (b"\xff\xd8\xff\xc2\0\x11\x08\0\x10\0\x20\x07", 99, (32, 16, "?")),
         (b"\xff\xd8\xff\xc4\0\x02\xff\xc0\0\x11\x08\x01\0\x02\x01\x01", 99, (513, 256, "L")),
         (b"\xff\xd8\xff\xda" + bytes(9), 99, None),  # pixels before a size
@@ -122,14 +123,20 @@ def test_headers_of_arrays_may_be_long_or_none():
     assert array(b"no array at all", 99) is None
 
 
-def test_a_webp_is_measured_by_its_first_bytes_alone():
-    out = io.BytesIO()
-    Image.new("RGB", (33, 21)).save(out, "WEBP")
+def test_a_picture_is_measured_by_its_first_bytes_alone():
+    for data, enough in [
+        (saved("JPEG")[:2] + b"\xff\xc0\0\x11\x08\0\x15\0\x21\x03", 12),
+        (saved("PNG"), 29),
+        (saved("GIF", "P"), 10),
+        (saved("WEBP"), 30),
+        (saved("WEBP", lossless=True), 25),
+        (saved("WEBP", exif=b"Exif\0\0"), 30),
+    ]:
+        found = picture(data[:enough], len(data))
 
-    found = picture(out.getvalue()[:30], len(out.getvalue()))
-
-    assert found is not None
-    assert (33, 21) == found[:2]
+        assert isinstance(found, tuple)
+        assert (33, 21) == found[:2]
+        assert not isinstance(picture(data[: enough - 1], len(data)), tuple)
 
 
 def test_a_wave_file_and_an_avi_are_both_riff_and_read_each_in_its_way():

@@ -60,7 +60,10 @@ def test_pictures_of_one_record_lie_over_each_other_or_two_by_two():
             assert colours[:count] == [tuple(50 * round(value / 50) for value in image.getpixel(at)) for at in middles]
 
 
-@pytest.mark.parametrize(("sizes", "size"), [([(40, 10), (40, 5)], (96, 50)), ([(10, 40), (10, 9)], (96, 96)), ([(8, 4)] * 3, (96, 50))])
+@pytest.mark.parametrize(
+    ("sizes", "size"),
+    [([(40, 10), (40, 5)], (96, 50)), ([(10, 40), (10, 9)], (96, 96)), ([(10, 11), (12, 9)], (96, 52)), ([(8, 4)] * 3, (96, 50))],
+)
 def test_pictures_side_by_side_have_the_room_of_the_tallest(sizes: list[tuple[int, int]], size: tuple[int, int]):
     fields = {f"{name}.png": png((9, 9, 9), each) for name, each in zip("abc", sizes, strict=False)}
     tile = thumbnails.make_tile(thumbnails.TilePlan(tuple(fields)), fields, Overlays(), 96)

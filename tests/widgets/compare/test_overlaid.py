@@ -155,7 +155,16 @@ def test_no_two_of_a_hundred_classes_have_one_colour():
 
 
 @pytest.mark.parametrize(
-    ("shape", "lies"), [((2, 50, 3), True), ((50, 2), True), ((1, 50, 3), False), ((50, 1), False), ((50,), False), ((2, 2, 50, 3), False)]
+    ("shape", "lies"),
+    [
+        ((2, 50, 3), True),
+        ((50, 2, 1), True),
+        ((50, 2), True),
+        ((1, 50, 3), False),
+        ((50, 1), False),
+        ((50,), False),
+        ((2, 2, 50, 3), False),
+    ],
 )
 def test_a_line_of_numbers_is_no_picture_for_boxes_to_lie_over(shape: tuple[int, ...], lies: bool):
     over = Overlaid(Overlays("json.annotations"), Chain()).over({"jpg": np.zeros(shape, np.uint8), "json": BOX}, "jpg")

@@ -97,6 +97,15 @@ def test_title_caption_and_foot_stand_where_they_belong_and_are_cut_to_their_roo
     assert box[3] <= 160
 
 
+def test_a_sheet_that_leaves_pictures_out_says_so_at_its_foot():
+    white = Cell(png((255, 255, 255), (112, 112)), "", "")
+    whole, cut = (filled(drawn([white] * count, foot="foot"), dark=True) for count in (24, 25))
+
+    assert whole is not None
+    assert cut is not None
+    assert whole[2] + 100 < cut[2]
+
+
 def test_it_is_made_smaller_until_it_fits_and_given_up_below_that():
     noise = io.BytesIO()
     Image.frombytes("RGB", (112, 112), os.urandom(112 * 112 * 3)).save(noise, "PNG")

@@ -17,6 +17,8 @@ from tarviz.viewers.panel import MAX_PREVIEW_BYTES, readable
 from tarviz.widgets.browse import python_calls
 from tarviz.widgets.browse.rows import Row, Want, payloads
 
+PART = 4 << 20  # bytes of a payload that are read at once
+
 
 def describe(row: Row) -> dict[str, Any]:
     """A record without its payloads: key, place, and per field extension, size, offset and the kind of viewer."""
@@ -93,7 +95,7 @@ def mime(row: Row, ext: str) -> str:
 def example(row: Row) -> tuple[dict[str, Any], list[Buffer]]:
     """The record as `tf.train.Example`: its features, and the bytes as TFRecord frames them (first 4 kB)."""
     from tarviz.formats import example as examples
-    from tarviz.formats.tfrecord import masked_crc32c
+    from tarviz.formats.tfrecord import FRAME, masked_crc32c
 
     if sum(row.sizes.values()) > MAX_PREVIEW_BYTES:
         raise LimitError("The record is too large for a preview of its Example.")
@@ -110,20 +112,18 @@ def example(row: Row) -> tuple[dict[str, Any], list[Buffer]]:
             types[ext] = "bytes"
             broken.append(f".{ext} as bytes: {error.message}")
     data = examples.encode(record, types)
-    features = [_feature(name, kind, found) for name, (kind, found) in examples.features(data).items()]
+    features = [
+        [readable(name), f"{kind}_list[{len(found)}]", ", ".join(map(_bytes_text if kind == "bytes" else str, found))]
+        for name, (kind, found) in examples.features(data).items()
+    ]
     length = struct.pack("<Q", len(data))
     frame = [
         ["length", f"{len(data):,} bytes", length.hex(" ")],
         ["CRC of the length", "masked CRC32C", struct.pack("<I", masked_crc32c(length)).hex(" ")],
-        ["example", f"{len(data):,} bytes", data[:16].hex(" ") + (" …" if len(data) > 16 else "")],
+        ["example", f"{len(data):,} bytes", data[:16].hex(" ") + " …"],
         ["CRC of the example", "masked CRC32C", struct.pack("<I", masked_crc32c(data)).hex(" ")],
     ]
-    return {"features": features, "frame": frame, "size": len(data) + 16, "notes": [readable(note) for note in broken]}, [data[:4096]]
-
-
-def _feature(name: str, kind: str | None, found: list[Any]) -> list[str]:
-    shown = map(_bytes_text, found[:4]) if kind == "bytes" else map(str, found[:16])
-    return [readable(name), f"{kind or 'empty'}_list[{len(found)}]", ", ".join(shown) + (", …" if len(found) > 16 else "")]
+    return {"features": features, "frame": frame, "size": len(data) + FRAME, "notes": [readable(note) for note in broken]}, [data[:4096]]
 
 
 def _bytes_text(value: bytes) -> str:
@@ -135,6 +135,6 @@ def _bytes_text(value: bytes) -> str:
 def digest(row: Row, ext: str) -> str:
     """SHA-256 of a payload, read in parts."""
     found = hashlib.sha256()
-    for at in range(0, row.sizes[ext], 4 << 20):
-        found.update(part(row, ext, at, 4 << 20))
+    for at in range(0, row.sizes[ext], PART):
+        found.update(part(row, ext, at, PART))
     return found.hexdigest()

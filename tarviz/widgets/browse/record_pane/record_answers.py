@@ -13,8 +13,6 @@ from tarviz.widgets.browse.rows import Row, Rows, Want, payloads
 from tarviz.widgets.host.rpc import Answer, Media, Message, rpc
 from tarviz.widgets.panes.overlays import Overlay
 
-_PART = 4 << 20
-
 
 class RecordAnswers(Answers):
     """Answers for single records and for cells; it changes nothing of what is shown."""
@@ -56,7 +54,7 @@ class RecordAnswers(Answers):
     def part(self, row: int, ext: str, start: int = 0, length: int = 1 << 20) -> Answer:
         """Bytes of a field, at most 4 MiB at once."""
         found = self.rows.row(row)
-        data = inspect.part(found, ext, int(start), min(int(length), _PART))
+        data = inspect.part(found, ext, int(start), min(int(length), inspect.PART))
         return {"start": start, "size": found.sizes[ext]}, [data]
 
     @rpc

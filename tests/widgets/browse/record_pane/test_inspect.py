@@ -10,7 +10,6 @@ import tarfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from tarviz.formats import example as examples
@@ -20,7 +19,6 @@ from tarviz.widgets.browse.controller import Browser
 from tarviz.widgets.browse.record_pane import header_rows, inspect
 from tarviz.widgets.browse.rows import Row
 from tests.conftest import DATA
-from tests.viewers.payloads import saved
 from tests.widgets.browse.test_controller import ask, settle
 from tests.widgets.conftest import png, tar
 
@@ -175,15 +173,13 @@ def test_the_example_and_its_frame_are_those_of_tfrecord(browser: Browser):
     assert {"__key__": [b"a/k2"], "txt": [b"y"]} == {name: values for name, (_, values) in examples.features(data).items()}
 
 
-def test_many_numbers_are_cut_and_what_is_not_what_its_name_says_travels_as_bytes(tmp_path: Path):
-    fields = {"n16.npy": saved(np.arange(16, dtype=np.int64)), "n17.npy": saved(np.arange(17, dtype=np.int64)), "cls": b"cat"}
-    with contextlib.closing(settle(Browser(tar(tmp_path / "n.tar", [("k", fields)]), cache=False))) as browser:
+def test_what_is_not_what_its_name_says_travels_as_bytes(tmp_path: Path):
+    with contextlib.closing(settle(Browser(tar(tmp_path / "n.tar", [("k", {"cls": b"cat"})]), cache=False))) as browser:
         found = ask(browser, "example", row=0)[0]
     features = {name: (kind, shown) for name, kind, shown in found["features"]}
 
     assert ("bytes_list[1]", "'cat'") == features["cls"]
     assert found["notes"][0].startswith(".cls as bytes: ")
-    assert {kind.split("_")[0] for kind, _ in features.values()} <= {"bytes", "int64", "float", "empty"}
 
 
 class TestHeaders:
