@@ -22,6 +22,6 @@ def check_function(f: Any, what: str, hint: str | None = None) -> Any:
 def refuse_unknown(where: str, unknown: Iterable[str], known: Sequence[str]) -> None:
     """`UsageError` for keywords that do not exist, with the nearest that does."""
     for name in unknown:
-        close = difflib.get_close_matches(name, known, 1, cutoff=0.5)
+        close = difflib.get_close_matches(name, known, cutoff=0.5)
         meant = f"Did you mean {close[0]!r}? " if close else ""
         raise UsageError(f"{where} has no keyword {name!r}.", hint=f"{meant}There are {', '.join(known)}.")

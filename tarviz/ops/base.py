@@ -69,7 +69,7 @@ def unfit(op: object, what: str, *, field: str | None = None, hint: str | None =
 def missing(what: object, ext: str, there: Iterable[str]) -> SchemaError:
     """The error for a field that is not there, naming what is (of a record whose other fields are not read: of those that are)."""
     names = names_of(there)
-    close = difflib.get_close_matches(ext, names, 1)
+    close = difflib.get_close_matches(ext, names)
     meant = f" Did you mean {close[0]!r}?" if close else ""
     text = f"expects a field {ext!r}; there are {', '.join(names) or 'none'}.{meant}"
     return unfit(what, text, field=ext, hint=another_name(ext, names))

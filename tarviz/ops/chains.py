@@ -258,7 +258,7 @@ def _op(call: Call, text: str) -> Op:
 
 def _unknown(call: Call, text: str, names: tuple[str, ...]) -> ChainError:
     lowered = plugin_of(call.name) or call.name.lower()
-    close = [lowered] if lowered in names else difflib.get_close_matches(lowered, names, 1, cutoff=0.5)
+    close = [lowered] if lowered in names else difflib.get_close_matches(lowered, names, cutoff=0.5)
     meant = f"Did you mean {close[0]}? " if close else ""
     return error_at(f"there is no op named {call.name!r}", text, call.at, hint=f"{meant}The ops are {', '.join(names)}.")
 
