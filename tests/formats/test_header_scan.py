@@ -64,6 +64,14 @@ class TestPlain:
     def test_what_is_unusual_is_left_to_careful_reading(self, header: bytes):
         assert [False, True] == scanned(header + raw("b.txt")).plain.tolist()
 
+    def test_behind_the_owner_stands_a_prefix_and_in_gnu_a_time(self):
+        for format, plain in ((tarfile.USTAR_FORMAT, False), (tarfile.GNU_FORMAT, True)):
+            header = bytearray(tarfile.TarInfo("a.txt").tobuf(format))
+            header[345:356], header[148:156] = b"0" * 11, b" " * 8
+            header[148:156] = b"%06o\0 " % sum(header)
+
+            assert [plain, True] == scanned(bytes(header) + raw("b.txt")).plain.tolist()
+
     def test_a_folder_among_names_of_one_length_is_left_to_careful_reading(self):
         assert [True, False] == scanned(raw("a00.txt") + raw("folder/")).plain.tolist()
 
