@@ -181,6 +181,16 @@ class TestImage(ViewerTests):
         assert summary == self.panel("tif", out.getvalue()).summary
         assert (3 if bands in (3, 4) else 2) == pixels(viewers.tile(out.getvalue(), Meta("tif"), 96)).ndim
 
+    @pytest.mark.parametrize("tile", [None, (16, 16)], ids=["strips", "tiles"])
+    def test_a_whole_tiff_that_nothing_here_draws_is_not_called_damaged(self, tile, monkeypatch):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed (extra `media`)")
+        out = io.BytesIO()
+        tifffile.imwrite(out, np.zeros((32, 32, 13), np.uint16), photometric="minisblack", planarconfig="contig", tile=tile)
+        monkeypatch.setitem(sys.modules, "tifffile", None)
+
+        assert "E_NOT_SHOWN: a TIFF that cannot be shown (13 bands of 16 bits)." == self.panel("tif", out.getvalue()).summary
+        assert "E_DECODE" == self.panel("tif", out.getvalue()[:-1]).error.code
+
     def test_a_jpeg_of_more_than_8_bits_is_read_as_it_is(self):
         imagecodecs = pytest.importorskip("imagecodecs", reason="imagecodecs is not installed (extra `media`)")
         blob = imagecodecs.ljpeg_encode(np.arange(480, dtype=np.uint16).reshape(20, 24))
