@@ -37,12 +37,13 @@ class TestDigits:
         record = next(tarviz.records(str(digits / "train-0000.tar")))
 
         picture = Image.open(io.BytesIO(record["png"]))
-        assert ((28, 28), "L") == (picture.size, picture.mode)
+        assert ((28, 28), "L", (0, 255)) == (picture.size, picture.mode, picture.getextrema())
         assert ["png", "cls"] == list(record)
 
     def test_every_class_is_in_train_and_test(self, digits: Path):
         for name in ("train-{0000..0003}.tar", "test-0000.tar"):
             assert set(b"0123456789") == {record["cls"][0] for record in tarviz.records(str(digits / name))}
+        assert b"04484926848249512461" == b"".join(bytes(record["cls"]) for record in tarviz.records(str(digits / "test-0000.tar")))[:20]
 
     def test_are_the_same_bytes_every_time(self, digits: Path, tmp_path: Path):
         samples.digits(tmp_path)
@@ -75,6 +76,14 @@ class TestPhotos:
         samples.photos(tmp_path, count=24, shards=2)
 
         assert digest(photos) == digest(tmp_path)
+
+    def test_crops_and_classes_stay_as_they_are(self, photos: Path):
+        records = list(tarviz.records(str(photos / "photos-{0000..0001}.tar")))
+
+        facts = b"".join(bytes(record[ext]) for record in records for ext in ("json", "cls"))
+
+        assert [f"photo/n{number:08d}" for number in range(24)] == [record.key for record in records]
+        assert "8f457cd9bbcb" == hashlib.sha256(facts).hexdigest()[:12]
 
     def test_another_seed_makes_other_pictures(self, photos: Path, tmp_path: Path):
         samples.photos(tmp_path, count=24, shards=2, seed=1)

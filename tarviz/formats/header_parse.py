@@ -248,11 +248,11 @@ def _pax_pieces(walk: HeaderWalk, place: int, stored: int) -> tuple[list[tuple[i
         while True:  # the map stands before the data: a count, then the numbers, one per line, padded to a block
             text += walk.piece(place + len(text), BLOCK)
             lines = text.split(b"\n")
-            if not lines[0].isdigit() or len(lines[0]) > 7 or int(lines[0]) > MAX_PIECES:
+            count = decimal(lines[0])
+            if count is None or count > MAX_PIECES:
                 raise DataError(f"the sparse map begins with {lines[0][:20]!r}, which is not a count of pieces.", code="E_SPARSE")
-            wanted = 1 + 2 * int(lines[0])
-            if len(lines) > wanted:
-                return listed_pieces(lines[1:wanted]), real, len(text)
+            if len(lines) > 2 * count + 1:
+                return listed_pieces(lines[1 : 2 * count + 1]), real, len(text)
             if len(text) > stored:
                 raise DataError("the sparse map goes on after the member's end.", code="E_SPARSE")
     if b"map" in said:

@@ -201,7 +201,7 @@ def split(names: NDArray[np.uint8], begin: int | NDArray[np.int64], *, last: boo
     count, width = names.shape
     dots = names == 46
     dot = _same_dot(begin, dots, last) if isinstance(begin, int) else None
-    if dot is not None and names[:, dot + 1 :].shape[1] and names[:, dot + 1].all():
+    if dot is not None and dot + 1 < width and names[:, dot + 1].all():
         # All names have the same shape, `train/n00000017.png`: two slices do.
         ext = names[:, dot + 1 :].copy()
         key = names[:, :dot]

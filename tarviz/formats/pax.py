@@ -73,7 +73,7 @@ def number(field: bytes) -> int | None:
     text = field.split(b"\0", 1)[0].strip(b" ")
     if not text:
         return 0
-    return int(text, 8) if len(text) <= 22 and not text.strip(b"01234567") else None
+    return None if text.strip(b"01234567") else int(text, 8)
 
 
 def decimal(text: bytes) -> int | None:

@@ -39,10 +39,8 @@ def split_name(name: bytes, key_split: KeySplit = "first-dot") -> tuple[bytes, s
 
 def is_meta(name: bytes) -> bool:
     """macOS's AppleDouble files and WebDataset's `__…__` members: about the shard, not of a record."""
-    while name.startswith(b"./"):
-        name = name[2:]
     base = name.rpartition(b"/")[2]
-    return base.startswith(b"._") or (base.startswith(b"__") and base.split(b".", 1)[0].endswith(b"__") and len(base) > 4)
+    return base.startswith(b"._") or (base.startswith(b"__") and base.partition(b".")[0].endswith(b"__") and len(base) > 4)
 
 
 @dataclass(eq=False)

@@ -289,7 +289,7 @@ class Scanner:
         rest = np.frombuffer(data, np.uint8)[position:]
         assert isinstance(self.state, Ended)
         if self.state.behind == "zeros" and rest.any():
-            place = base + (position + (0 if rest[0] else int((rest != 0).argmax()))) // BLOCK * BLOCK
+            place = base + (position + int((rest != 0).argmax())) // BLOCK * BLOCK
             header = data[place - base : place - base + BLOCK].tobytes()
             if len(header) < BLOCK and not final:
                 self.at, self.wants = place, place + BLOCK

@@ -233,7 +233,7 @@ class Carrier:
         if not flats or (word == "points" and shapes.rectangle(item) is not None):
             return 0.0, 0.0
         made = [self._outline(flat) for flat in flats]
-        first = next(filter(None, value), 0)  # an outline may be empty
+        first = next(filter(None, value), None)  # an outline may be empty
         single = isinstance(first, int | float) or (isinstance(first, list) and len(first) == 2)
         pairs = isinstance(first, list) and (single or isinstance(first[0], list))
         kept = [_pairs(flat) if pairs else flat for flat, _, _ in made if len(flat) >= 6]

@@ -67,7 +67,7 @@ def of_scan(blob: bytes | memoryview) -> NDArray[np.float32] | None:
         points = np.frombuffer(blob, "<f4").reshape(-1, columns)
         part = points[:: max(1, len(points) // _SAMPLE)]
         with np.errstate(all="ignore"):
-            placed = np.isfinite(part).all() and np.abs(part[:, :3]).max() < _FARTHEST and part[:, :2].std(axis=0).min() > 0.5
+            placed = np.isfinite(part).all() and np.abs(part).max() < _FARTHEST and part[:, :2].std(axis=0).min() > 0.5
             seen = placed and part[:, 3].min() >= 0 and part[:, 3].max() <= 255
             if seen and (
                 columns == 4 or (np.equal(part[:, 4], np.rint(part[:, 4])).all() and 0 <= part[:, 4].min() <= part[:, 4].max() < 256)

@@ -65,13 +65,13 @@ def read_over(blob: bytes | memoryview, ext: str, frame: Frame) -> list[Shape]:
     """The same over a frame, which says how many shapes are kept and how exactly."""
     data = bytes(blob)
     width, height = frame.width, frame.height
-    if (len(data) > _MAX_BYTES and not frame.is_all) or width < 1 or height < 1:
+    if (len(data) > _MAX_BYTES and not frame.is_all) or min(width, height) < 1:
         return []
     last = ext.rpartition(".")[2]
     try:
         if last in ("json", "boxes", "ann", "anno", "annotation") or data[:1] in (b"{", b"["):
             return _flat(json.loads(data), frame)
-        if last == "xml" or data[:12].lstrip()[:1] == b"<":
+        if last == "xml" or data[:12].lstrip().startswith(b"<"):
             text = data.decode("utf-8", "replace")
             return _voc(text, frame) or _boxes(written.text_lines(text), frame, written.page(text))
         text = data.decode("utf-8-sig")
@@ -367,8 +367,8 @@ def rows_of(items: Sequence[Mapping[str, Any]]) -> tuple[list[Any], str]:
             corners, form = corners_of(row)
             row = [_number(row[name]) for name in corners]
             if form == "cxcywh":
-                row = [row[0] - row[2] / 2, row[1] - row[3] / 2, *row[2:]]
-            guess = "xyxy" if form == "xyxy" else guess
+                row = xywh(row, form, 1, 1)
+            guess = {"": guess, "xyxy": form}.get(form, "xywh")
         rows.append(row)
     return rows, "coco" if guess == "xywh" and any("iscrowd" in item or "image_id" in item for item in items) else guess
 

@@ -85,7 +85,7 @@ def shade(array: NDArray[Any], window: str = "", palette: str = "", *, usual: st
     palette = palette if palette in PALETTES else "ids" if not window and is_ids(array) else usual
     if palette == "ids":
         whole = np.clip(np.nan_to_num(array.astype(np.float64)), -(2.0**53), 2.0**53).astype(np.int64)
-        return id_colours()[whole & 255], Tone("raw", "ids", float(whole.min(initial=0)), float(whole.max(initial=0)))
+        return id_colours()[whole & 255], Tone("raw", "ids", *limits(whole, "min–max"))
     window = window if _is_window(window) else "raw" if array.dtype == np.uint8 and palette == "grey" else "auto"
     low, high, bad = limits(array, window)
     levels = array if array.dtype == np.uint8 and window == "raw" else _levels(array, low, high)

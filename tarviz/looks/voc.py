@@ -36,7 +36,7 @@ def size(text: str) -> tuple[float, float] | None:
     (4.0, 3.0)
     """
     width, height = (finite(_tag(text, name)) or 0 for name in ("width", "height"))
-    return (width, height) if width > 0 and height > 0 else None
+    return (width, height) if min(width, height) > 0 else None
 
 
 def corners(body: str) -> tuple[float, ...] | None:

@@ -22,5 +22,5 @@ def did_you_mean(name: str, there: Iterable[str], form: str = "{!r}") -> str:
     """
     import difflib  # for those who misspell only
 
-    close = difflib.get_close_matches(name, list(there), 1, cutoff=0.5)
+    close = difflib.get_close_matches(name, list(there), cutoff=0.5)
     return f"Did you mean {form.format(close[0])}? " if close else ""

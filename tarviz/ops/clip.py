@@ -30,11 +30,9 @@ class Clip(SoundOp):
 
     def sound(self, samples: NDArray[Any], rate: int, draw: Draw | None = None) -> NDArray[Any]:
         count = max(1, round(self.seconds * rate))
-        spare = len(samples) - count
-        if spare <= 0:
-            return np.pad(samples, ((0, -spare), (0, 0)))
-        begin = int((0.5 if draw is None else float(draw[0])) * (spare + 1))
-        return samples[begin : begin + count].copy()
+        begin = int((0.5 if draw is None else float(draw[0])) * (max(len(samples) - count, 0) + 1))
+        part = samples[begin : begin + count]
+        return np.pad(part, ((0, count - len(part)), (0, 0)))
 
     def infer(self, feature: Feature) -> Feature:
         channels = self.check_sound(feature).shape[1]

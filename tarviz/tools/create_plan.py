@@ -133,11 +133,9 @@ def _parquet(data: bytearray) -> Iterator[tuple[int, list[Any]]]:
     except pyarrow.ArrowInvalid as error:
         raise UsageError(f"this is no Parquet file: {error}.") from error
     yield 0, list(file.schema_arrow.names)
-    number = 0
-    for batch in file.iter_batches(1024):
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            number += 1
-            yield number, [_cell(value) for value in row]
+    rows = (row for batch in file.iter_batches(1024) for row in zip(*(column.to_pylist() for column in batch.columns), strict=True))
+    for number, row in enumerate(rows, 1):
+        yield number, [_cell(value) for value in row]
 
 
 def _cell(value: Any) -> bytes | None:

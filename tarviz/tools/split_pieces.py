@@ -66,13 +66,12 @@ def cut(shards: Iterable[Ints], limits: Limits, most: int | None = None) -> Iter
     >>> [(part.records, part.shard, part.last) for part in cut([np.full(3, 512), np.full(2, 512)], Limits(count=2))]
     [(2, 0, 0), (2, 0, 1), (1, 1, 1)]
     """
-    number = records = size = last = 0
-    begin = 0, 0  # shard and record
+    number = records = size = 0
     for shard, each in enumerate(shards):
         ends, first = np.cumsum(each), 0
         while first < len(ends):
             if records == 0:
-                begin = shard, first
+                begin = shard, first  # the record's place in it
             stop = limits.fit(ends, first, records, size)
             if stop > first:
                 size += int(ends[stop - 1]) - (int(ends[first - 1]) if first else 0)

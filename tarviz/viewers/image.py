@@ -236,7 +236,7 @@ def numbers(
 
     `windows` of its own are offered before those of every picture; the first is taken unless another is asked for.
     """
-    shown, tone = tones.shade(array, meta.options.get("window", "".join(windows[:1])), meta.options.get("palette", ""), usual=usual)
+    shown, tone = tones.shade(array, meta.options.get("window", next(iter(windows), "")), meta.options.get("palette", ""), usual=usual)
     panel.controls.append(Control("window", "window", tone.window, choices=(*windows, *tones.WINDOWS)))
     panel.controls.append(Control("palette", "colours", tone.palette, choices=tones.PALETTES))
     step = max(1, math.ceil(math.sqrt(array.size / _MAX_VALUES)))
@@ -263,9 +263,9 @@ def _values_histogram(array: NDArray[Any]) -> Plot:
 def _dtype(array: NDArray[Any]) -> str:
     """The kind of numbers a browser is sent these as."""
     kind, size = array.dtype.kind, array.dtype.itemsize
-    if kind in "bu" and size <= 2:
-        return "u1" if size == 1 else "u2"
-    return "i4" if kind in "ui" and size <= 4 and (kind == "i" or size < 4) else "f4"
+    if kind in "bu" and size < 4:
+        return f"u{size}"
+    return "i4" if kind == "i" and size < 8 else "f4"
 
 
 def _array(picture: Picture) -> NDArray[Any]:
@@ -282,10 +282,9 @@ def _histogram(picture: Picture) -> Plot | Note:
     if picture.mode not in ("L", "LA", "RGB", "RGBA"):
         return Note(f"No histogram for mode {picture.mode}.")
     names = {"L": "grey", "R": "red", "G": "green", "B": "blue"}
-    counts = picture.histogram()
-    bands = [band for band in picture.getbands() if band in names]
-    series = tuple((names[band], tuple(float(n) for n in counts[at * 256 : at * 256 + 256])) for at, band in enumerate(bands))
-    return Plot("bars", series, "values 0…255")
+    counts = np.reshape(picture.histogram(), (-1, 256)).astype(float)
+    series = zip(picture.getbands(), map(tuple, counts.tolist()), strict=True)
+    return Plot("bars", tuple((names[band], row) for band, row in series if band in names), "values 0…255")
 
 
 def encode(picture: Picture | NDArray[np.uint8], kind: str, quality: int = 80) -> bytes:

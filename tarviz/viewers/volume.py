@@ -86,4 +86,4 @@ def view(blob: memoryview, meta: Meta) -> Panel:
 
 def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     found = load(blob, meta.ext)
-    return draw_tile(found.array, meta.ext, size, usual="grey", window="".join(found.windows[:1]), slices=found.slices)
+    return draw_tile(found.array, meta.ext, size, usual="grey", window=next(iter(found.windows), ""), slices=found.slices)

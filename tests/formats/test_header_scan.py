@@ -7,7 +7,7 @@ import tarfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tarviz.formats import header_scan
@@ -16,7 +16,7 @@ from tests.conftest import each_case
 from tests.read.tars import END, member, pax, raw
 
 NAMES = st.lists(
-    st.text(st.sampled_from("aB0._/-é"), min_size=1, max_size=30).map(str.encode).filter(lambda name: not name.startswith(b"./")),
+    st.text(st.sampled_from("aBZ@[0._/-é"), min_size=1, max_size=30).map(str.encode).filter(lambda name: not name.startswith(b"./")),
     min_size=1,
     max_size=12,
 )
@@ -64,10 +64,32 @@ class TestPlain:
     def test_what_is_unusual_is_left_to_careful_reading(self, header: bytes):
         assert [False, True] == scanned(header + raw("b.txt")).plain.tolist()
 
+    def test_behind_the_owner_stands_a_prefix_and_in_gnu_a_time(self):
+        for format, plain in ((tarfile.USTAR_FORMAT, False), (tarfile.GNU_FORMAT, True)):
+            header = bytearray(tarfile.TarInfo("a.txt").tobuf(format))
+            header[345:356], header[148:156] = b"0" * 11, b" " * 8
+            header[148:156] = b"%06o\0 " % sum(header)
+
+            assert [plain, True] == scanned(bytes(header) + raw("b.txt")).plain.tolist()
+
     def test_a_folder_among_names_of_one_length_is_left_to_careful_reading(self):
         assert [True, False] == scanned(raw("a00.txt") + raw("folder/")).plain.tolist()
 
-    @each_case("size", [0, 8**4, 8**7 - 1, 8**7, 8**11 - 1])
+    @pytest.mark.parametrize("length", [1, 2, 8, 9, 96, 97, 99, 100])
+    def test_names_of_up_to_a_hundred_bytes_are_whole_and_folders_are_told(self, length: int):
+        names = [b"a" * length, b"b", b"a" * (length - 1) + b"/"]
+        found = scanned(b"".join(map(raw, names)))
+
+        assert [True, True, False] == found.plain.tolist()
+        assert names == [bytes(name).rstrip(b"\0") for name in found.name]
+
+    @pytest.mark.parametrize(("end", "plain"), [(b"\0 ", True), (b" \xff", True), (b"0 ", False), (b"!\0", False)])
+    def test_the_digits_of_the_checksum_end_with_a_nul_or_a_space(self, end: bytes, plain: bool):
+        header = raw("a.txt")
+
+        assert [plain] == scanned(header[:154] + end + header[156:]).plain.tolist()
+
+    @each_case("size", [0, *(7 << 3 * digit for digit in range(11)), 8**11 - 1])
     def test_sizes_of_up_to_eleven_digits_are_read(self, size: int):
         found = scanned(raw("a.bin", 7) + raw("b.bin", size))
 
@@ -101,6 +123,8 @@ class TestPlain:
 
 class TestSplit:
     @given(NAMES, st.booleans())
+    @example([b"a.b", b"c.D"], False)
+    @example([b"a.b", b"c."], True)
     def test_it_cuts_as_one_name_is_cut(self, names: list[bytes], last: bool):
         table = header_scan.matrix(np.array(names, "S"))
         cut = header_scan.split(table.copy(), header_scan.base(table == 47), last=last)

@@ -27,10 +27,14 @@ class TestRecords:
     def test_keywords_and_values_of_any_bytes_read_back(self, records: list[tuple[bytes, bytes]]):
         assert records == list(pax.records(body(*records)))
 
+    def test_nuls_may_stand_behind_the_last(self):
+        assert [(b"size", b"512")] == list(pax.records(b"12 size=512\n" + bytes(9)))
+
     @each_case(
         "wrong",
         [
             b"size=512\n",
+            bytes(9) + b"12 size=512\n",
             b"99 size=512\n",
             b"12 size=512",
             b"11 size=512\n",
@@ -87,7 +91,7 @@ class TestChecksum:
 class TestPieces:
     @each_case("pieces", [[(0, -1)], [(-1, 1)], [(4, 4), (6, 1)], [(8, 3)], [(4, 2), (0, 2)]])
     def test_they_are_in_order_apart_and_inside_the_file(self, pieces: list[tuple[int, int]]):
-        pax.pieces_right([(0, 2), (2, 2), (8, 2)], 10, 6)
+        pax.pieces_right([(0, 2), (2, 2), (8, 2), (10, 0)], 10, 6)
         with pytest.raises(DataError, match="E_SPARSE"):
             pax.pieces_right(pieces, 10, 100)
 
@@ -101,6 +105,9 @@ class TestPieces:
         entries = b"".join(b"%011o\0%011o\0" % pair for pair in ((0, 5), (9, 1)))
 
         assert [(0, 5), (9, 1)] == pax.gnu_pieces(bytes(386) + entries + bytes(24) + entries, 386, 4)
+        assert [(0, 5), (9, 1)] == pax.gnu_pieces(bytes(386) + entries * 2, 386, 2)
+        large = [tarfile.itn(value, 12, tarfile.GNU_FORMAT) for value in (2**40, 2**50)]
+        assert [(2**40, 2**50)] == pax.gnu_pieces(b"".join(large), 0, 1)
         with pytest.raises(DataError, match="E_SPARSE"):
             pax.gnu_pieces(bytes(386) + b"x" * 24, 386, 1)
 
@@ -110,6 +117,8 @@ def test_a_checksum_over_signed_bytes_is_right_from_0x80_on(byte: int):
     """As the tars of old Suns sum: a byte of 0x80 or more counts less than nothing."""
     header = bytearray(raw("a.txt"))
     header[:1] = bytes([byte])
+    for begin, stop in ((1, 100), (157, 257), (345, 512)):  # so much that the sum has six digits
+        header[begin:stop] = b"\x7f" * (stop - begin)
     header[148:156] = b" " * 8
     signed = sum(each - 256 if each >= 0x80 else each for each in header)
     header[148:156] = b"%06o\0 " % signed

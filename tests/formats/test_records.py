@@ -56,6 +56,14 @@ class TestSplitName:
         assert [split_name(name, rule) for name in clean] == found
 
 
+@pytest.mark.parametrize(
+    ("about_the_shard", "names"),
+    [(True, "__m__ __m__.b ./d/__m__.b.c ____.b._ ._a.b d/._a"), (False, "____ __m __m.b m__.b a._b ._d/a.b __m__/a.b __.b")],
+)
+def test_members_about_the_shard_are_told_by_their_names(about_the_shard: bool, names: str):
+    assert {about_the_shard} == {is_meta(name.encode()) for name in names.split()}
+
+
 class TestGrouper:
     def test_members_of_one_key_that_stand_together_are_one_record(self):
         records, _ = grouped([("a", "jpg"), ("a", "cls"), ("b", "jpg"), ("a/b", "cls")])

@@ -22,6 +22,7 @@ FORMS = {
     "names of corners": {"objects": [{"box": {"xmin": 20, "ymin": 10, "xmax": 60, "ymax": 40}, "label": "a"}]},
     "text": {"annotation": {"object": {"name": "a", "bndbox": {"xmin": "20", "ymin": "10", "xmax": "60", "ymax": "40"}}}},
     "middle": {"detections": [{"cx": 40, "cy": 25, "w": 40, "h": 30, "label": "a"}]},
+    "middle in a box": {"objects": [{"box": {"cx": 40, "cy": 25, "w": 40, "h": 30}, "label": "a"}]},
     "LabelMe": {"shapes": [{"label": "a", "shape_type": "rectangle", "points": [[20, 10], [60, 40]]}]},
     "rows": [[20, 10, 60, 40, 0.5, 3]],
 }  # fmt: skip
@@ -328,6 +329,13 @@ def test_rows_of_another_shape_are_refused(form, shape):
     columns = 2 if form == "points" else 4
     with pytest.raises(DataError, match=rf"{form} expects numbers \[n, {columns} or more\], got \[{', '.join(map(str, shape))}\]"):
         Carrier(Mirrored(BEFORE, "horizontal"), form).rows(np.ones(shape))
+
+
+def test_points_that_leave_go_and_those_at_the_edge_stay():
+    places = [[90, 40], [150, 100], [151, 50], [100, 39]]
+    value = {"shapes": [{"label": str(at), "shape_type": "point", "points": [place]} for at, place in enumerate(places)]}
+
+    assert ["0", "1"] == [each["label"] for each in Carrier(Cropped(BEFORE, 40, 90, (60, 60))).tree(value)["shapes"]]
 
 
 def test_points_of_an_array_that_leave_go():

@@ -27,6 +27,8 @@ class TestForms:
             {"boxes": [[10, 20, 40, 60]], "labels": ["cat"]},
             {"objects": {"bbox": [[10, 20, 30, 40]], "category": ["cat"]}},
             {"objects": [{"box": {"xmin": 10, "ymin": 20, "xmax": 40, "ymax": 60}, "label": "cat"}]},
+            {"objects": [{"box": {"cx": 25, "cy": 40, "w": 30, "h": 40}, "label": "cat"}]},
+            {"objects": [{"box": {"x": 10, "y": 20, "width": 30, "height": 40}, "label": "cat"}]},
             {"annotation": {"object": {"name": "cat", "bndbox": {"xmin": "10", "ymin": "20", "xmax": "40", "ymax": "60"}}}},
             {"shapes": [{"label": "cat", "shape_type": "rectangle", "points": [[10, 20], [40, 60]]}]},
             {"shapes": [{"label": "cat", "shape_type": "rectangle", "points": [[40, 20], [40, 60], [10, 60], [10, 20]]}]},
@@ -42,6 +44,8 @@ class TestForms:
 
     def test_a_list_of_corners_that_would_leave_the_picture_is_not_taken_for_sizes(self):
         assert [(60.0, 60.0, 30.0, 30.0)] == boxes([{"bbox": [60, 60, 90, 90]}])
+        assert [(10.0, 50.0, 30.0, 10.0)] == boxes({"boxes": [[10, 50, 40, 60]]})
+        assert [(50.0, 10.0, 10.0, 30.0)] == boxes({"boxes": [[50, 10, 60, 40]]})
 
     @pytest.mark.parametrize("bad", [None, [1, 2], [1, 2, math.nan, 4], "x", [1, 2, 3, None]])
     @pytest.mark.parametrize("at", [0, 1])
@@ -85,11 +89,16 @@ class TestForms:
     def test_yolo_lines_are_the_same_however_their_numbers_are_written(self, text):
         assert [Shape("box", (40.0, 15.0, 20.0, 20.0), "1")] == read(text.encode(), "txt", 100, 50)
 
+    @pytest.mark.parametrize(("width", "height", "found"), [(1, 1, 1), (0, 1, 0), (1, 0, 0)])
+    def test_a_picture_of_one_pixel_has_shapes_and_one_of_none_has_not(self, width, height, found):
+        assert found == len(read(b"1 0.5 0.5 1 1\n", "txt", width, height))
+
     def test_voc_is_read_by_its_tags_and_scaled_to_the_picture(self):
         xml = "<annotation><size><width>200</width><height>200</height></size><object><name>a &lt;b&gt;</name><bndbox>"
         xml += "<xmin>20</xmin><ymin>40</ymin><xmax>80</xmax><ymax>120</ymax></bndbox></object></annotation>"
 
-        assert [Shape("box", (10.0, 20.0, 30.0, 40.0), "a <b>")] == read(xml.encode(), "xml", 100, 100)
+        for ext, before in (("xml", ""), ("txt", "\n \t")):
+            assert [Shape("box", (10.0, 20.0, 30.0, 40.0), "a <b>")] == read((before + xml).encode(), ext, 100, 100)
 
     def test_the_box_and_the_name_of_a_part_are_not_those_of_its_object(self):
         part = "<part><name>head</name><bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3</xmax><ymax>4</ymax></bndbox></part>"
@@ -109,8 +118,11 @@ class TestForms:
 
         assert [Shape("box", (1.0, 0.0, 1.0, 2.0), "cat"), Shape("mask", (2, 3, 2, 2, 2), "cat")] == find([item], 3, 2)
 
-    def test_a_damaged_mask_is_left_out(self):
-        item = {"bbox": [1, 0, 1, 2], "segmentation": {"size": [2, 3], "counts": [2, 2]}}
+    @pytest.mark.parametrize(
+        "outline", [{"size": [2, 3], "counts": [2, 2]}, [[[1, 2]]], [[]], [[[1, 2], 3, [4, 5], [6, 7]]], [[1, 2, 3, 4]]]
+    )
+    def test_a_damaged_mask_or_outline_is_left_out(self, outline):
+        item = {"bbox": [1, 0, 1, 2], "segmentation": outline}
 
         assert ["box"] == [shape.kind for shape in find([item], 3, 2)]
 

@@ -184,6 +184,8 @@ class TestLevels:
         assert "viridis" == tones.shade(mask, "auto", usual="viridis")[1].palette
         assert ("raw", "grey") == ((grey := tones.shade(mask.astype(np.uint8), palette="grey")[1]).window, grey.palette)
         assert tones.id_colours()[[[1, 255, 0]]].tolist() == tones.shade(np.array([[257, -1, 256]]), "", "ids")[0].tolist()
+        assert tones.Tone("raw", "ids", 5, 9) == tones.shade(np.array([[5, 9]]), "", "ids")[1]
+        assert (0, 3) == tones.shade(np.zeros((0, 3)), "", "ids")[0].shape[:2]
 
 
 class TestBands:
@@ -225,6 +227,13 @@ class TestMotion:
         assert [[132, 255, 0], [0, 255, 252]] == shown[0, [1, 2]].tolist()
         assert 1.0 == tones.flow_colours(np.zeros((2, 2, 2)))[1]
 
+    def test_what_is_unknown_or_stands_out_does_not_dim_the_rest(self):
+        flow = np.array([[[0.5, 0]] * 600 + [[1e9, 1e9]] * 399 + [[9, 0]]])
+        shown, longest = tones.flow_colours(flow)
+
+        assert 0.5 == longest
+        assert [[255, 0, 0], [0, 0, 0], [255, 0, 0]] == shown[0, [0, 600, 999]].tolist()
+
 
 IDS = np.repeat(np.arange(3), 3)  # of eight pairs of neighbours six are equal
 
@@ -256,8 +265,19 @@ def test_colours_of_classes_stay_as_they_are():
 
     assert [(26, 27, 32), (230, 159, 0), (86, 180, 233), (214, 214, 218)] == [tuple(colours[at].tolist()) for at in (0, 1, 2, 255)]
     assert ["#1a1b20", "#e69f00", "#1a1b20", "#e69f00"] == [tones.id_colour(number) for number in (0, 1, 255, 256)]
-    assert [(68, 1, 84), (253, 231, 37)] == [tuple(tones.table("viridis")[at].tolist()) for at in (0, 255)]
     assert [*range(256)] == tones.table("grey")[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("palette", "colours"),
+    [
+        ("grey", "000000 404040 808080 bfbfbf ffffff"),
+        ("viridis", "440154 3b528b 21918c 5ec962 fde725"),
+        ("heat", "000000 781c14 dc5114 fab43c ffffe6"),
+    ],
+)
+def test_colours_of_palettes_stay_as_they_are(palette, colours):
+    assert colours == " ".join(bytes(colour).hex() for colour in tones.table(palette)[[0, 64, 128, 191, 255]])
 
 
 @pytest.mark.parametrize(

@@ -134,10 +134,13 @@ class TestParquet:
         parquet = pytest.importorskip("pyarrow.parquet", reason="a table needs pyarrow: pip install 'tarviz[table]'")
         parquet.write_table(arrow.table({"cls": [1, 2], "id": [1.5, float("nan")]}), tmp_path / "a.parquet")
         parquet.write_table(arrow.table({"jpg": [{"bytes": None, "path": "a.jpg"}]}), tmp_path / "b.parquet")
+        parquet.write_table(arrow.table({"__key__": ["a", None]}), tmp_path / "c.parquet")
 
         create(tmp_path / "a.parquet", out)
         with pytest.raises(UsageError, match=r"the path a\.jpg and not the bytes"):
             create(tmp_path / "b.parquet", out)
+        with pytest.raises(UsageError, match="line 2 of the plan has no key"):
+            create(tmp_path / "c.parquet", tmp_path / "c.tar")
 
         assert [{"cls": b"1", "id": b"1.5"}, {"cls": b"2"}] == [fields for _, fields in plain(out)]
 

@@ -386,12 +386,13 @@ class TestRunning:
         result = proc(
             make(numbered_records(10)),
             out,
-            command='printf "$TARVIZ_KEY" > sample.key; [ $(cat sample.cls) != 3 ]',
+            command='printf "$TARVIZ_KEY" > sample.key; [ $(cat sample.cls) != 3 ] || kill -9 $$',
             on_error="skip",
             workers=2,
         )
 
         assert (9, ["train/n00000003"]) == (result.records, [fault.key for fault in result.report.skipped])
+        assert "killed by signal 9" in str(result)
         assert all(key.encode() == fields["key"] for key, fields in plain(out))
 
     def test_a_script_runs_by_itself_or_by_its_interpreter(self, make: Make, out: Path, tmp_path: Path):

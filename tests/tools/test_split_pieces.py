@@ -25,8 +25,8 @@ SIZES = st.lists(st.lists(st.integers(1, 6).map(lambda blocks: 512 * blocks), ma
 
 
 class TestCut:
-    @given(SIZES, st.integers(1, 5), st.integers(1, 9000))
-    def test_every_record_is_in_one_output_and_limits_hold(self, shards: Any, count: int, size: int):
+    @given(SIZES, st.integers(1, 5), st.integers(1, 9000) | st.integers(3, 18).map(lambda blocks: 512 * blocks))
+    def test_every_record_is_in_one_output_which_is_as_full_as_limits_allow(self, shards: Any, count: int, size: int):
         every = [(shard, at, int(each)) for shard, sizes in enumerate(shards) for at, each in enumerate(sizes)]
         found = []
         for part in cut(shards, Limits(count, size)):
@@ -35,6 +35,8 @@ class TestCut:
             assert len(own) <= count
             assert sum(each for *_, each in own) + 1024 <= size or len(own) == 1
             found += own
+            more = sum(each for *_, each in (*own, *every[len(found) :][:1]))
+            assert len(own) == count or more + 1024 > size or every == found
 
         assert every == found
 

@@ -168,6 +168,48 @@ class TestImage(ViewerTests):
     def test_a_tiff_whose_tags_are_cut_short_is_no_picture(self, damaged: bytes):
         assert "E_DECODE" == self.panel("tif", damaged).error.code
 
+    @pytest.mark.parametrize(
+        ("dtype", "bands", "summary"),
+        [
+            ("u2", 1, "24×20 I;16 TIFF"), ("i2", 1, "24×20, 1 × int16"), ("f4", 1, "24×20 F TIFF"),
+            ("f8", 1, "24×20, 1 × float64"), ("u1", 3, "24×20 RGB TIFF"), ("u1", 4, "24×20 RGBA TIFF"), ("u1", 5, "24×20, 5 × uint8"),
+            ("u2", 3, "24×20, 3 × uint16"), ("u2", 4, "24×20, 4 × uint16"), ("u2", 5, "24×20, 5 × uint16"),
+        ],
+    )  # fmt: skip
+    def test_what_pillow_makes_less_of_is_read_as_it_is(self, dtype: str, bands: int, summary: str):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed (extra `media`)")
+        out = io.BytesIO()
+        form = {"photometric": "rgb" if bands in (3, 4) else "minisblack", "planarconfig": "contig" if bands > 1 else None}
+        tifffile.imwrite(out, np.arange(480 * bands).astype(dtype).reshape(20, 24, bands), **form)
+
+        assert summary == self.panel("tif", out.getvalue()).summary
+        assert (3 if bands in (3, 4) else 2) == pixels(viewers.tile(out.getvalue(), Meta("tif"), 96)).ndim
+
+    @pytest.mark.parametrize("tile", [None, (16, 16)], ids=["strips", "tiles"])
+    def test_a_whole_tiff_that_nothing_here_draws_is_not_called_damaged(self, tile, monkeypatch):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed (extra `media`)")
+        out = io.BytesIO()
+        tifffile.imwrite(out, np.zeros((32, 32, 13), np.uint16), photometric="minisblack", planarconfig="contig", tile=tile)
+        monkeypatch.setitem(sys.modules, "tifffile", None)
+
+        assert "E_NOT_SHOWN: a TIFF that cannot be shown (13 bands of 16 bits)." == self.panel("tif", out.getvalue()).summary
+        assert "E_DECODE" == self.panel("tif", out.getvalue()[:-1]).error.code
+
+    def test_a_jpeg_of_more_than_8_bits_is_read_as_it_is(self):
+        imagecodecs = pytest.importorskip("imagecodecs", reason="imagecodecs is not installed (extra `media`)")
+        blob = imagecodecs.ljpeg_encode(np.arange(480, dtype=np.uint16).reshape(20, 24))
+
+        assert "24×20, 1 × uint16" == self.panel("jpg", blob).summary
+
+    @pytest.mark.parametrize("mode", ["RGB", "RGBA"])
+    def test_how_often_values_come_is_told_of_each_colour(self, mode: str):
+        out = io.BytesIO()
+        Image.new(mode, (3, 2), (1, 2, 3, 4)[: len(mode)]).save(out, "PNG")
+        series = self.panel("png", out.getvalue()).blocks[-1].series
+
+        assert [("red", 1), ("green", 2), ("blue", 3)] == [(name, counts.index(6)) for name, counts in series]
+        assert {256} == {len(counts) for _, counts in series}
+
     def test_the_pages_of_a_tiff_turn(self):
         out = io.BytesIO()
         pages = [Image.new("RGB", (20, 10 + at), (at * 100, 0, 0)) for at in range(3)]

@@ -57,9 +57,10 @@ class TestNpy(ViewerTests):
         assert {"cloud": "Points", "lines": "Plot", "picture": "Image", "numbers": "Table"} == kinds
 
     def test_a_line_a_column(self):
-        plot = viewers.view(saved(np.arange(80.0).reshape(40, 2)), Meta("npy")).blocks[0]
+        plot, table, *_ = viewers.view(saved(np.arange(80.0).reshape(40, 2)), Meta("npy")).blocks
 
         assert [("column 0", 0.0, 78.0), ("column 1", 1.0, 79.0)] == [(name, line[0], line[-1]) for name, line in plot.series]
+        assert Table(("column", "min", "max", "mean"), (("0", "0", "78", "39"), ("1", "1", "79", "40")), right=(1, 2, 3)) == table
 
     def test_sixteen_bits_and_signed_fractions_and_channels_first_have_right_colours(self):
         red = np.zeros((16, 16, 3))
@@ -144,6 +145,8 @@ class TestForms:
             ((30, 2), "i4", "npy", ["picture", "lines", "numbers"]),
             ((30, 3), "f4", "npy", ["lines", "cloud", "picture", "numbers"]),
             ((30, 7), "f4", "lidar.npy", ["cloud", "lines", "picture", "numbers"]),
+            ((9, 7), "f4", "npy", ["picture", "cloud", "lines", "numbers"]),
+            ((9, 8), "f4", "npy", ["picture", "lines", "numbers"]),
             ((9, 64), "f4", "npy", ["picture", "lines", "numbers"]),
             ((9, 65), "f4", "npy", ["picture", "numbers"]),
         ],
@@ -195,6 +198,8 @@ class TestDrawn:
         assert [("slice", 2, 4)] == [(one.name, one.value, one.high) for one in panel.controls if one.name == "slice"]
         assert "24 dark … 35 bright (auto, viridis)" == panel.blocks[0].label
         assert (3, 4) == Image.open(io.BytesIO(viewers.tile(saved(volume), Meta("npy")))).size
+        for films in (volume, np.random.default_rng(0).integers(0, 255, (5, 8, 9, 3), np.uint8)):
+            assert viewers.tile(saved(films[2]), Meta("npy")) == viewers.tile(saved(films), Meta("npy"))
 
     @pytest.mark.parametrize(
         ("array", "text"),

@@ -51,9 +51,10 @@ class TestPickle(ViewerTests):
     def test_a_torch_archive_is_listed(self):
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
-            archive.writestr("model/data.pkl", b"x")
+            for number in range(201):
+                archive.writestr(f"model/{number}", b"x" * 1000)
 
-        assert (("model/data.pkl", "1"),) == self.panel("pth", out.getvalue()).blocks[1].rows
+        assert tuple((f"model/{number}", "1,000") for number in range(200)) == self.panel("pth", out.getvalue()).blocks[1].rows
 
     def test_what_may_be_a_pickle_is_told_by_its_first_bytes(self):
         begins = [b"\x80\x02}", b"\x80\x05\x95", b"\x80\x06\x95", b"\x80\x01}", b"\x80\x02", b"\x80\x04a", b"\x81\x04}"]

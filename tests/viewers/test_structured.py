@@ -30,6 +30,11 @@ class TestStructured(ViewerTests):
     good: ClassVar = {"parquet": written(parquet.write_table), "feather": written(feather.write_feather), "msgpack": b"\x81\xa1a\x01"}
     bad: ClassVar = {"parquet": b"PAR1 cut", "arrow": b"ARROW1", "msgpack": b"\x82\xa1a"}
 
+    def test_a_cell_has_eighty_letters_at_most(self):
+        (table,) = self.panel("parquet", written(parquet.write_table, pa.table({"a": ["x" * 80, "x" * 81]}))).blocks
+
+        assert (("x" * 80,), ("x" * 79 + "…",)) == table.rows
+
     def test_rows_stand_under_their_names(self):
         panel = self.panel("parquet", self.good["parquet"])
         (table,) = panel.blocks

@@ -152,7 +152,7 @@ def open_picture(data: Buffer, page: int = 0) -> Image.Image:
             except EOFError as error:
                 count = getattr(Image.open(io.BytesIO(data), formats=_FORMATS), "n_frames", 1)  # the other may have miscounted by now
                 raise DataError(f"it has no page {page}: there are {count}.", code="E_DECODE", hint="Pages count from 0.") from error
-        wide = {"I": 4, "F": 4, "I;16": 2, "I;16B": 2, "I;16L": 2, "I;16N": 2}.get(image.mode, len(image.getbands()))
+        wide = 4 if image.mode in ("I", "F") else 2 if image.mode.startswith("I;16") else len(image.getbands())
     check_size(image.width, image.height, wide)
     return image
 

@@ -26,7 +26,7 @@ class TestRepetition:
         assert expected == "".join(wds.repeatedly("abc", **options))
 
     def test_a_batch_has_as_many_samples_as_its_first_part(self) -> None:
-        batch = ([1, 2, 3], "xyz")
+        batch = ([1, 2, 3], "xy")
 
         assert [batch] * 3 == list(wds.repeatedly([batch], nsamples=7))
         assert [] == list(wds.repeatedly([]))

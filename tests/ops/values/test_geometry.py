@@ -125,6 +125,14 @@ class TestMask:
     def test_a_turn_leaves_nothing_where_nothing_was(self):
         assert 0 == Turned((9, 9), 45).mask(np.ones((9, 9), np.int32))[0, 0]
 
+    @pytest.mark.parametrize(("degrees", "quarters"), [(0, 0), (90, 3), (180, 2), (270, 1), (-90, 1), (450, 3)])
+    def test_a_turn_by_quarters_is_exact(self, degrees: int, quarters: int):
+        mask = 1 + np.arange(25).reshape(5, 5)
+        move = Turned((5, 5), degrees)
+
+        np.testing.assert_array_equal(np.rot90(mask, quarters), move.mask(mask))
+        assert not (move.points(np.array([[1.0, 2.0]])) % 1).any()
+
     def test_channels_come_along(self):
         assert (2, 2, 3) == Cropped((4, 4), 1, 1, (2, 2)).mask(np.zeros((4, 4, 3))).shape
 
