@@ -94,7 +94,7 @@ def _type(rule: Rule, node: Node) -> Any:
     if (place := rule.places.at(node)) is not None:
         return rule.places.types["key"] if is_read(place) else place.type
     name = function_name(node) if node.get("class") == "FUNCTION" else ""
-    if name == "to_json" or (name == "json_extract" and "_made" in node):
+    if name == "to_json" or (name == "json_extract" and node.get("_made")):
         return rule.base.sqltype("JSON")
     parts = [each["expression"] for each in node.get("arguments") or []]
     if name == "list_value":
