@@ -161,6 +161,12 @@ def test_requests_need_the_header_that_other_sites_cannot_send(page):
     assert 403 == ask(page, "/rpc", method="POST", body=pack({}))[0].status
 
 
+def test_requests_need_the_cookie_too(page):
+    response, data = ask(page, "/rpc?token=" + page.token, method="POST", body=b"no frame", headers={"X-Tarviz": "1"}, cookie=False)
+
+    assert (403, True) == (response.status, b"token" in data)
+
+
 def test_long_and_broken_requests_are_refused(page):
     assert 400 == ask(page, "/rpc", method="POST", body=b"no frame", headers={"X-Tarviz": "1"})[0].status
     assert 413 == ask(page, "/rpc", method="POST", body=b"", headers={"X-Tarviz": "1", "Content-Length": str(1 << 30)})[0].status
