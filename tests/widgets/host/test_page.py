@@ -71,6 +71,7 @@ def test_without_the_token_nothing_is_told(page, path):
 
     assert 403 == response.status
     assert page.token.encode() not in data
+    assert "Set-Cookie" not in response.headers
 
 
 @pytest.mark.parametrize(
