@@ -198,7 +198,7 @@ class _Work:
             blank = data[np.where(good, offset + size - 1, 0)]
             length = size - ((blank == 10) | (blank == 32))  # the usual line end
             good = (length > 0) & (length < 19)
-            for column in range(min(int(length.max()), 18)):
+            for column in range(int(length[good].max(initial=0))):
                 here = length > column
                 digit = data[np.where(here, offset + column, 0)] - np.uint8(48)
                 good &= ~here | (digit < 10)

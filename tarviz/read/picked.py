@@ -32,7 +32,8 @@ def pick(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: Re
 
     `ChangedError` where the shard is no longer the one that was indexed.
     """
-    if index is None or index.packed or index.members.sparse or _largest(index, numbers) > options.rules().max_member_bytes:
+    most = options.rules().max_member_bytes
+    if index is None or index.packed or index.members.sparse or any(end - begin > most for begin, end in map(index.span, numbers)):
         yield from _stream(url, numbers, options, report)
         return
     report.opened = Stat(url, index.identity["size"], index.identity["etag"], index.identity["mtime"])
@@ -46,10 +47,6 @@ def pick(url: URL, index: ShardIndex | None, numbers: Sequence[int], options: Re
         closing(in_order(iter(runs), read, pool, _AT_ONCE)) as found,
     ):
         yield from _count(found, report)
-
-
-def _largest(index: ShardIndex, numbers: Sequence[int]) -> int:
-    return max((end - begin for begin, end in map(index.span, numbers)), default=0)
 
 
 def _count(reads: Iterable[tuple[int, list[IndexedRecord]]], report: ReadReport) -> Iterator[Record]:

@@ -435,7 +435,7 @@ class Walker:
         if payloads == "none" or not len(members) or int(members.size.max()) <= limit:
             return None
         if payloads == "sparse":
-            return min((row for row in members.sparse if members.size[row] > limit), default=None)
+            return next((row for row in members.sparse if members.size[row] > limit), None)
         return int(np.argmax(members.size > limit))
 
     def _pass_over(self, members: Members, row: int) -> PassingOver:

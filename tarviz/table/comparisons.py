@@ -112,7 +112,7 @@ class Rule:
 
     def truth(self, node: Node) -> Node:
         """An expression as BOOLEAN."""
-        if "_made" in node:
+        if node.get("_made"):
             return node
         kind = node.get("type", "")
         if node.get("class") == "CONJUNCTION" or kind == "OPERATOR_NOT":
@@ -294,7 +294,7 @@ class Rule:
 
     def plain(self, node: Node) -> Node:
         """An expression of which no kind is wanted."""
-        if "_made" in node:
+        if node.get("_made"):
             return node
         if (place := self.places.at(node)) is not None:
             return place.node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, is_read
 from tarviz.table.packages import duckdb
@@ -13,23 +13,23 @@ from tarviz.table.sql import Node, Question, common_tables, function_name, nodes
 
 _TYPED = ("objects", "tags", "_words")  # relations of ours, whose columns have types
 
+Kind: TypeAlias = Literal["condition", "value", "query"]
+
 
 def finish(
     base: duckdb.DuckDBPyConnection,
     asked: Question,
     types: Mapping[str, Any],
     *,
-    lenient: bool,
-    as_text: bool = False,
+    kind: Kind,
     missing: Callable[[str], None],
     holds: Callable[[str], bool],
 ) -> str:
-    """The SQL of a question over columns of these `types`. A condition (`lenient`) is read by the rule, and so are the conditions behind
-    the WHERE of a query and its other comparisons of values. JSON of a query is its text by the rule `as_text`. Lists are counted
-    from 0 in a condition and `as_text`, from 1 in a query. `missing` is told of paths that no record has; `holds` says whether a test
-    holds of any."""
+    """The SQL of a question over columns of these `types`. A condition is read by the rule, and so are the conditions behind the WHERE of a
+    query and its other comparisons of values. JSON as a value is its text by the rule. Lists are counted from 0, in a query from 1.
+    `missing` is told of paths that no record has; `holds` says whether a test holds of any."""
     tree = copy.deepcopy(asked.tree)
-    rule = Rule(base, Places(base, types, missing, lenient, lenient or as_text, holds))
+    rule = Rule(base, Places(base, types, missing, kind == "condition", kind != "query", holds))
     _unite(rule, tree)
     while (given := _given_types(rule, tree)) != rule.places.given:  # a query may name what another has named
         rule.places.given = given
@@ -37,8 +37,8 @@ def finish(
     for select in reversed([*nodes(tree, "SELECT_NODE")]):  # the inner ones first
         if select.get("where_clause") is not None and select["from_table"].get("table_name") not in _TYPED:
             select["where_clause"] = rule.truth(select["where_clause"])
-    rule.tries = lenient
-    if not lenient:
+    rule.tries = kind == "condition"
+    if not rule.tries:
         for join in nodes(tree, "JOIN"):  # of two values of one type as they are stored, for a hash join
             for node in nodes(join.get("condition") or {}, "COMPARISON"):
                 one, two = rule.places.at(node["left"]), rule.places.at(node["right"])
@@ -47,12 +47,12 @@ def finish(
         before = copy.deepcopy(chosen)
         replace_nodes(tree, lambda node: _outside_where(rule, node))
         for was, new in zip(before, chosen, strict=True):
-            if new != was and not new["alias"] and not as_text:  # its column is called what was asked
+            if new != was and not new["alias"] and kind == "query":  # its column is called what was asked
                 named = parse(base, "SELECT 1")
                 select_of(named)["select_list"] = [_bare(was)]
                 new["alias"] = write(base, named).removeprefix("SELECT ")
-        _items(rule, tree, leaves=as_text)
-        replace_nodes(tree, lambda node: _inside_json(rule, node, leaves=as_text))
+        _items(rule, tree, leaves=kind == "value")
+        replace_nodes(tree, lambda node: _inside_json(rule, node, leaves=kind == "value"))
     return write(base, _bare(tree))
 
 
@@ -94,7 +94,7 @@ def _type(rule: Rule, node: Node) -> Any:
     if (place := rule.places.at(node)) is not None:
         return rule.places.types["key"] if is_read(place) else place.type
     name = function_name(node) if node.get("class") == "FUNCTION" else ""
-    if name == "to_json" or (name == "json_extract" and "_made" in node):
+    if name == "to_json" or (name == "json_extract" and node.get("_made")):
         return rule.base.sqltype("JSON")
     parts = [each["expression"] for each in node.get("arguments") or []]
     if name == "list_value":

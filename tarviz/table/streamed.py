@@ -72,7 +72,7 @@ class StreamCondition:
             types = dict(zip(relation.columns, relation.types, strict=True))
             rows = f"FROM (SELECT {selected} FROM _streamed) AS records WHERE"
             holds = lambda test: base.execute(f"SELECT 1 {rows} {test} LIMIT 1").fetchone() is not None  # noqa: E731
-            text = finish(base, asked, types, lenient=True, missing=lacking.add, holds=holds)
+            text = finish(base, asked, types, kind="condition", missing=lacking.add, holds=holds)
             return base.sql(f"SELECT n {rows} {where_of(text)}").fetchnumpy()["n"]
 
         found = np.sort(np.asarray(in_our_words(ask), np.int64)) - chunk.first

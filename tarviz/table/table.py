@@ -28,7 +28,7 @@ from tarviz.read.stream import with_changes
 from tarviz.stores import URLs
 from tarviz.table import columns, conditions, database, neighbours, objects, paths, refusals, sql, words
 from tarviz.table.columns import NAMES, Part
-from tarviz.table.finished import finish, where_of
+from tarviz.table.finished import Kind, finish, where_of
 from tarviz.table.interrupts import Interrupts, answer, run_known
 from tarviz.table.making import json_structure, kept_columns
 from tarviz.table.making.passes import ColumnPasses, where
@@ -177,7 +177,7 @@ class Table:
         """
         base = self._ready().cursor()
         asked = self._translate(lambda: sql.query(base, query, self.possible))
-        text = self._sql_of(asked, lenient=False)
+        text = self._sql_of(asked, "query")
         base = self._ready()
         if asked.tagged:
             base = self._with_tags()
@@ -200,7 +200,7 @@ class Table:
         asked = self._translate(lambda: conditions.condition(base, where, self.possible))
         for name in asked.unknown:
             self._missing(name, asked)
-        text = self._sql_of(asked, lenient=True)
+        text = self._sql_of(asked, "condition")
         self._translate(lambda: self._ready().cursor().sql(text), asked)
         return where_of(text)
 
@@ -219,7 +219,7 @@ class Table:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
         base = self._ready().cursor()
         asked = self._translate(lambda: sql.value(base, text, self.possible))
-        made = self._sql_of(asked, lenient=False, as_text=True)
+        made = self._sql_of(asked, "value")
         found = made.removeprefix("SELECT ").removesuffix(" FROM records")
         self._translate(lambda: self._ready().cursor().sql(f"SELECT 1 FROM records WHERE {found} IS NULL"), asked)  # no aggregate
         return found
@@ -421,16 +421,14 @@ class Table:
             hint = [f"There are {', '.join(self.possible)}."]
         return " ".join([*hint, *(f"Columns of {each}: {', '.join(names)}." for each, names in others.items())])
 
-    def _sql_of(self, asked: Question, *, lenient: bool, as_text: bool = False) -> str:
+    def _sql_of(self, asked: Question, kind: Kind) -> str:
         self.make(asked.parts)
         for name in sorted(sql.relations(asked.tree)):
             self.give(name)
         base = self._ready().cursor()
         types = self.remember("types", self._types)
         missing = partial(self._missing, asked=asked)
-        return self._translate(
-            lambda: finish(base, asked, types, lenient=lenient, as_text=as_text, missing=missing, holds=self._holds), asked
-        )
+        return self._translate(lambda: finish(base, asked, types, kind=kind, missing=missing, holds=self._holds), asked)
 
     def _holds(self, test: str) -> bool:
         """Whether a record fits an expression of SQL over columns that are made."""

@@ -15,7 +15,7 @@ from tarviz.ops.values.payloads import kind_of
 from tarviz.ops.values.sounds import SOUNDS, decode_sound
 from tarviz.viewers.image import drawing
 from tarviz.viewers.panel import Audio, Meta, Note, Panel
-from tarviz.viewers.spark import envelope, envelope_plot, sparkline
+from tarviz.viewers.spark import envelope_plot, sparkline
 
 EXTENSIONS = SOUNDS
 
@@ -37,7 +37,7 @@ def claims(head: bytes) -> bool:
 def view(blob: memoryview, meta: Meta) -> Panel:
     panel, samples = _load(blob, meta)
     if len(samples):
-        panel.blocks.append(envelope_plot(samples, min(len(samples), _MOST_PARTS), "waveform, first channel"))
+        panel.blocks.append(envelope_plot(samples, _MOST_PARTS, "waveform, first channel"))
         panel.blocks.append(drawing(sound.spectrogram(samples.astype(np.float32)), "spectrogram, low notes at the bottom"))
     return panel
 
@@ -46,7 +46,7 @@ def tile(blob: memoryview, meta: Meta, size: int) -> bytes | str:
     panel, samples = _load(blob, meta)
     if not len(samples):
         return f"♪ {panel.summary}"
-    return sparkline(np.stack(envelope(samples, min(len(samples), _MOST_PARTS))[:2], axis=1).reshape(-1), size)
+    return sparkline(samples, size)
 
 
 def _load(blob: memoryview, meta: Meta) -> tuple[Panel, NDArray[Any]]:

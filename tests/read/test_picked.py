@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tarviz.model.errors import ChangedError
+from tarviz.model.errors import ChangedError, LimitError
 from tarviz.model.types import URL
 from tarviz.read.picked import pick
 from tarviz.read.shard_index import shard_index
@@ -64,6 +64,13 @@ class TestReads:
         assert (1, 38 * 1536) == (len(server.requests) - asked, report.bytes)
         assert [3, 60] == [record.index for record in pick(url, index, [3, 60], OPTIONS, report)]
         assert 3 == len(server.requests) - asked
+
+    def test_one_member_over_the_limit_is_refused_among_small_ones(self, make: Callable[..., Path]):
+        url = URL(str(make(b"".join(member(f"{size}.bin", bytes(size)) for size in (10, 5000, 20)) + END)))
+        index = shard_index(url, OPTIONS, cache=False)
+
+        with pytest.raises(LimitError, match="5000"):
+            list(pick(url, index, [0, 1, 2], ReadOptions(max_member_bytes=4999), ReadReport()))
 
     def test_nothing_wanted_is_nothing_read(self, make: Callable[..., Path], server: FaultServer):
         report, data = ReadReport(), data_of(3, 10)

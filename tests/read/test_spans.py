@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tarviz.model.errors import ChangedError
+from tarviz.model.errors import ChangedError, LimitError
 from tarviz.model.types import URL
 from tarviz.read import stream
 from tarviz.read.spans import Batch, HeldTar, intake, pieces, plain, ranges, shard_batches
@@ -20,7 +20,8 @@ from tests.read.tars import END, member, pax
 pytestmark = pytest.mark.filterwarnings("ignore::tarviz.model.errors.TarvizWarning")
 
 LARGE = bytes(range(256)) * 400
-SPARSE = pax((b"GNU.sparse.major", b"0"), (b"GNU.sparse.size", b"9000"), (b"GNU.sparse.map", b"100,3")) + member("b.txt", b"abc")
+HOLES = pax((b"GNU.sparse.major", b"0"), (b"GNU.sparse.size", b"9000"), (b"GNU.sparse.map", b"100,3"))
+SPARSE = HOLES + member("b.txt", b"abc")
 
 
 def batches(path: Path, **options: object) -> list[Batch]:
@@ -52,6 +53,12 @@ class TestWhereBytesAre:
 
         assert [(True, 1), (False, 1), (True, 1)] == [(batch.source is not None, len(batch)) for batch in found]
         assert bytes(100) + b"abc" + bytes(8897) == bytes(found[1].payload(0))
+
+    def test_of_sparse_members_over_the_limit_the_first_is_told(self, make: Callable[..., Path]):
+        path = make(member("a.bin", LARGE) + SPARSE + HOLES + member("c.txt", b"abc") + END)
+
+        with pytest.raises(LimitError, match=r"b\.txt"):
+            batches(path, max_member_bytes=8999)
 
     def test_a_record_whose_padding_is_cut_comes_by_itself_with_zeros_for_it(self, make: Callable[..., Path]):
         cut = (member("a.bin", LARGE) + member("b.bin", LARGE[:-1]))[:-1]

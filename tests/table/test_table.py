@@ -386,6 +386,13 @@ class TestKept:
 
         assert len(keys) == len(table)
 
+    def test_a_shard_that_lacks_its_end_has_all_its_rows(self, make):
+        path = Path(make(SIX))
+        path.write_bytes((data := path.read_bytes().rstrip(b"\0")) + bytes(-len(data) % 512))
+
+        with pytest.warns(tarviz.TarvizWarning, match="W_NO_EOF"):
+            assert [(6, 2)] == tarviz.table(path).sql("SELECT count(*), count(txt) FROM records").fetchall()
+
 
 class TestRows:
     def test_come_in_the_order_they_lie_or_by_a_column(self, make):

@@ -35,6 +35,13 @@ def path(make) -> Path:
     return make([(f"k{at:02}", {"png": png(), "txt": b"<b>%d" % at}) for at in range(12)])
 
 
+def test_the_last_record_of_a_shard_that_lacks_its_end_is_shown(make):
+    path = make([(key, {"txt": key.encode()}) for key in ("one", "two")])
+    path.write_bytes((data := path.read_bytes().rstrip(b"\0")) + bytes(-len(data) % 512))
+
+    assert shown(tarviz.records(path)).endswith("txt 3 B one txt 3 B two")
+
+
 class TestField:
     def test_a_picture_a_text_and_a_reason(self):
         assert f"png {len(png())} B" == plain(html.field("png", png()))

@@ -32,6 +32,9 @@ class TestText(ViewerTests):
         assert 65_536 >= len(panel.blocks[0].text.encode())
         assert "Cut" in panel.blocks[1].text
 
+    def test_its_lines_are_numbered(self):
+        assert self.panel("txt", b"a\nb").blocks[0].numbered
+
     def test_only_svg_may_be_previewed_as_a_picture(self):
         assert "image/svg+xml" == self.panel("svg", self.good["svg"]).blocks[0].preview
         assert "" == self.panel("html", self.good["html"]).blocks[0].preview

@@ -115,6 +115,13 @@ def test_a_film_is_told_by_its_bytes_then_by_its_name(ext, blob, kind, mime):
     assert "E_DECODE" == viewers.view(b"RIFF film", viewers.Meta("mp4")).error.code
 
 
+@pytest.mark.parametrize(("side", "size"), [(96, (96, 64)), (95, (48, 32)), (48, (48, 32)), (47, (24, 16))])
+def test_a_tile_is_no_larger_than_its_side(side, size):
+    pytest.importorskip("av", reason="PyAV is in the extra `media`")
+
+    assert size == Image.open(io.BytesIO(viewers.tile(WHOLE, viewers.Meta("mp4"), side))).size
+
+
 def test_a_tile_is_the_frame_in_the_middle():
     pytest.importorskip("av", reason="PyAV is in the extra `media`")
     tile = Image.open(io.BytesIO(viewers.tile(WHOLE, viewers.Meta("mp4"), 48)))

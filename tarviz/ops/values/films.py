@@ -192,7 +192,7 @@ def _upright(frame: Any, least: tuple[int, int] | None, colours: Any) -> NDArray
     quarters = _quarters(frame)
     height, width = (frame.width, frame.height) if quarters % 2 else (frame.height, frame.width)
     by = reduction(height, width, least)
-    width, height = max(frame.width // by, 1), max(frame.height // by, 1)
+    width, height = frame.width // by, frame.height // by
     (plane,) = colours.reformat(frame, width, height, "rgb24", threads=1).planes
     pixels = np.frombuffer(plane, np.uint8).reshape(height, plane.line_size)[:, : width * 3].reshape(height, width, 3)
     return np.rot90(pixels, quarters) if quarters else pixels

@@ -96,9 +96,7 @@ def typed_json(payloads: pa.Array) -> TypedJson:
             if not doubtful and not has(structure, "JSON"):  # where nothing is typed, DuckDB does not mind names given twice
                 return TypedJson(column, structure, texts, _bad(payloads, texts))
         structure, bad = _structure_of(base, texts, doubtful_alone=False)
-        if bad:
-            texts = _without(texts, bad)
-            structure, _ = _structure_of(base, texts, doubtful_alone=True)
+        texts = _without(texts, bad)
         column = read_as(base, texts, structure)
     return TypedJson(column, _with_empty(column, structure, fit_columns(structure)), texts, _bad(payloads, texts))
 

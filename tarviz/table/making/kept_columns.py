@@ -174,7 +174,7 @@ def find_kept(urls: Iterable[URL], options: ReadOptions) -> list[KeptColumns]:
     there, every = _there(), list(urls)
     asked = dict.fromkeys(url for url in every if url != "-")
     told = dict(zip(asked, stats(list(asked)), strict=True))
-    return [_look_up(url, options, there, version_of(told.get(url, Stat(url, ranges=False)))) for url in every]
+    return [_look_up(url, options, there, version_of(told.get(url, Stat(url)))) for url in every]
 
 
 def _there() -> dict[str, Path]:

@@ -131,7 +131,7 @@ class ColumnPasses:
                     self._tell()
             except BaseException:
                 halt.set()  # an interrupt from the keyboard does not wait for the shards that are being read
-                pool.shutdown(wait=True, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
                 raise
 
     def _elsewhere(self, todo: list[KeptColumns], wanted: set[Part], look: Callable[[], None]) -> None:

@@ -167,7 +167,7 @@ class Questions:
     ) -> NDArray[np.int64]:
         """Numbers of the rows that fit, in an order."""
         with self.until(stop):
-            found = self.table.rows(where, order, descending=descending and bool(order))
+            found = self.table.rows(where, order, descending=descending)
             ids = self.row_numbers(found.shard, found.n)
             if keys:
                 kept = self.table.by_keys(keys)

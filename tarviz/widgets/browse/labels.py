@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -32,7 +31,7 @@ class Labels:
         self.chosen = chosen
         self.classes = classes
         self.counts: dict[str, int] = {}  # of the values of `chosen`, once they were counted
-        self._texts: OrderedDict[tuple[int, str], str] = OrderedDict()
+        self._texts: dict[tuple[int, str], str] = {}
         self._lock = threading.Lock()
 
     def of(self, rows: Sequence[Row], shown: Sequence[str]) -> str:
@@ -63,8 +62,8 @@ class Labels:
             text = f"{number} {self.classes[number]}"
         with self._lock:
             self._texts[row.id, label] = text
-            while len(self._texts) > _KEPT:
-                self._texts.popitem(last=False)
+            if len(self._texts) > _KEPT:
+                del self._texts[next(iter(self._texts))]
         return text
 
     def forget(self) -> None:

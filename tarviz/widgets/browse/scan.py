@@ -44,7 +44,7 @@ class Scan:
     it grows. `options` are those of an index (`duplicates="error"`), so that what is found can be kept as one.
     """
 
-    def __init__(self, rows: Rows, options: ReadOptions, *, cache: bool = True) -> None:
+    def __init__(self, rows: Rows, options: ReadOptions, *, cache: bool) -> None:
         self.rows = rows
         self.options = options
         self.cache = cache
@@ -177,7 +177,7 @@ def _is_stream(shard: ShardRows) -> bool:
     return bool(shard.compression) or (not shard.local and not shard.cached)
 
 
-def scan(shard: ShardRows, options: ReadOptions, *, cache: bool = True) -> Iterator[None]:
+def scan(shard: ShardRows, options: ReadOptions, *, cache: bool) -> Iterator[None]:
     """Scan one shard, yielding whenever it has grown. Raises what cannot be read; damage is noted in the shard."""
     shard.state = "scanning"
     store = stores.of(shard.url)

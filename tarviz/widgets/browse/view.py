@@ -23,7 +23,7 @@ class BrowseView(View):
     can be observed. `spec` is the Python call that shows what is shown now, `records()` the records of the rows shown.
     """
 
-    selected = traitlets.Any(None, allow_none=True)
+    selected = traitlets.Any()
     marked = traitlets.List()
 
     controller: Browser

@@ -19,7 +19,7 @@ TREE = {
     "_x": True,
     "none": None,
     "deep": {"a": {"b": {"c": 1, "d": {"e": 1}}}},
-    "list": [1],
+    "list": ["é"],
     "far": float("nan"),
     "large": 10**400,
 }
@@ -78,7 +78,7 @@ def test_a_cell_is_a_value_that_a_page_can_hold(browser):
     found = cells.cells(rows(browser), asked)
 
     assert ["3", 3][isinstance(found[0][0], int)] == found[0][0]
-    assert ["x" * 300 + "…", 2.5, True, None, "[1]", "NaN", str(10**400)[:300] + "…", len(png())] == found[0][1:]
+    assert ["x" * 300 + "…", 2.5, True, None, '["é"]', "NaN", str(10**400)[:300] + "…", len(png())] == found[0][1:]
     assert [None, "short\nline", *[None] * 7] == found[1]
     assert [None] * 9 == found[2]
 

@@ -24,7 +24,7 @@ from tests.widgets.conftest import png, tar
 
 def scanned(urls, *, cache=False, seconds=60.0):
     rows = Rows(stores.expand(urls))
-    scan = Scan(rows, ReadOptions(strict=False), cache=cache)
+    scan = Scan(rows, ReadOptions(), cache=cache)
     scan.go_on()
     until = time.monotonic() + seconds
     while not rows.finished and time.monotonic() < until:
@@ -137,12 +137,21 @@ def test_its_thread_ends_when_it_is_closed(shards):
 
 def test_a_missing_shard_is_one_finding_and_the_others_show(tmp_path, shards):
     rows = Rows([URL(str(shards[0])), URL(str(tmp_path / "gone.tar")), URL(str(shards[1]))])
-    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan = Scan(rows, ReadOptions(), cache=False)
     wait_until(lambda: rows.finished)
     scan.close()
 
     assert ["done", "missing", "done"] == [shard.state for shard in rows.shards]
     assert 40 == len(rows)
+
+
+def test_a_shard_that_lacks_its_end_is_whole_with_a_finding(tmp_path):
+    path = tar(tmp_path / "a.tar", [("a", {"txt": b"1"}), ("b", {"txt": b"2"})])
+    with open(path, "r+b") as file:
+        file.truncate(4 * 512)
+    rows = scanned([path])
+
+    assert (["a", "b"], ["W_NO_EOF"]) == (keys(rows), [fault.code for fault in rows.shards[0].faults])
 
 
 def test_a_field_given_twice_is_shown_once_with_a_finding(tmp_path):
@@ -230,7 +239,7 @@ def packed_shards(tmp_path, count=3):
 @pytest.mark.matrix
 def test_the_shard_that_is_looked_at_is_scanned_first(tmp_path):
     rows = Rows(packed_shards(tmp_path))
-    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan = Scan(rows, ReadOptions(), cache=False)
     scan.want(24)
     until(rows, lambda: rows.shards[0].state == "paused")
     assert [0, 0] == [shard.count for shard in rows.shards[1:]]
@@ -248,7 +257,7 @@ def test_the_shard_that_is_looked_at_is_scanned_first(tmp_path):
 
 def test_a_shard_is_scanned_again_from_its_beginning(tmp_path):
     rows = Rows(packed_shards(tmp_path, 1))
-    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan = Scan(rows, ReadOptions(), cache=False)
     scan.want(24)
     until(rows, lambda: rows.shards[0].state == "paused")
     fresh = tar(tmp_path / "fresh.tar", [(f"new/{n:04d}", {"cls": b"2"}) for n in range(700)])
@@ -290,7 +299,7 @@ def test_streaming_stops_beyond_what_is_looked_at(tmp_path):
     plain = tar(tmp_path / "large.tar", [(f"k{n:05d}", {"png": png() + os.urandom(3000), "cls": b"1"}) for n in range(3000)])
     packed.write_bytes(gzip.compress(plain.read_bytes(), 1))
     rows = Rows([URL(str(packed))])
-    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan = Scan(rows, ReadOptions(), cache=False)
     scan.want(24)
     wait_until(lambda: "paused" == rows.shards[0].state)
 

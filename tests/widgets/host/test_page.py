@@ -71,6 +71,7 @@ def test_without_the_token_nothing_is_told(page, path):
 
     assert 403 == response.status
     assert page.token.encode() not in data
+    assert "Set-Cookie" not in response.headers
 
 
 @pytest.mark.parametrize(
@@ -159,6 +160,12 @@ def test_requests_travel_as_frames(page):
 
 def test_requests_need_the_header_that_other_sites_cannot_send(page):
     assert 403 == ask(page, "/rpc", method="POST", body=pack({}))[0].status
+
+
+def test_requests_need_the_cookie_too(page):
+    response, data = ask(page, "/rpc?token=" + page.token, method="POST", body=b"no frame", headers={"X-Tarviz": "1"}, cookie=False)
+
+    assert (403, True) == (response.status, b"token" in data)
 
 
 def test_long_and_broken_requests_are_refused(page):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_right
-from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -160,7 +159,7 @@ class ShardRows:
     scanned: int = 0
     changed: int = 0
     stale: bool = False
-    held: OrderedDict[int, memoryview] = field(default_factory=OrderedDict)
+    held: dict[int, memoryview] = field(default_factory=dict)
     spill: Spill | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -190,7 +189,7 @@ class ShardRows:
         with self._lock:
             self.held[block.base] = data
             while sum(map(len, self.held.values())) > BLOCKS_KEPT and len(self.held) > 1:
-                self.held.popitem(last=False)
+                del self.held[next(iter(self.held))]
 
     def row(self, record: int) -> Row:
         """`IndexError` where the shard has no such record (yet)."""

@@ -33,7 +33,7 @@ def far(tmp_path: Path):
 
 def scanned(url: str) -> Rows:
     rows = Rows([URL(url)])
-    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan = Scan(rows, ReadOptions(), cache=False)
     scan.go_on()
     wait_until(lambda: rows.finished)
     scan.close()
@@ -163,7 +163,7 @@ def test_a_record_without_bytes_is_loaded(tmp_path: Path):
 def test_positions_are_known_up_to_the_first_shard_that_is_not_read(tmp_path: Path):
     paths = [tar(tmp_path / f"{at}.tar", [(f"{at}{n}", {"a": b"1"}) for n in range(count)]) for at, count in enumerate((3, 0, 4, 2))]
     rows = Rows(stores.expand(paths))
-    scan = Scan(rows, ReadOptions(strict=False), cache=False)
+    scan = Scan(rows, ReadOptions(), cache=False)
     wait_until(lambda: rows.finished)
     scan.close()
     every = [row_id(shard, at) for shard, count in enumerate((3, 0, 4, 2)) for at in range(count)]
