@@ -111,9 +111,7 @@ def entry(url: URL, options: ReadOptions, start: int) -> tuple[int, int]:
     return index.span(start)[0], start
 
 
-def entered_blocks(
-    url: URL, options: ReadOptions, report: ReadReport, start: int = 0, stop: int | None = None
-) -> Generator[Block, None, None]:
+def entered_blocks(url: URL, options: ReadOptions, report: ReadReport, start: int, stop: int | None) -> Generator[Block, None, None]:
     """The blocks of records `start`…`stop` of one shard; a plain one is entered in the middle, where its index says."""
     yield from adjacent_blocks(url, options, report, start, stop, entry=entry(url, options, start))
 

@@ -105,7 +105,7 @@ class Walker:
     `AfterEnd` where another archive follows and is read. All lead to `Over`.
     """
 
-    def __init__(self, scanner: Scanner, grouper: Grouper, rules: Rules, *, first: int = 0) -> None:
+    def __init__(self, scanner: Scanner, grouper: Grouper, rules: Rules, first: int) -> None:
         self.scanner = scanner
         self.grouper = grouper
         self.rules = rules
