@@ -30,6 +30,12 @@ def test_it_reaches_nothing_else_and_cannot_be_told_to():
     assert [] == base.execute("SELECT key, shard, n, size FROM records").fetchall()
 
 
+def test_what_is_divided_by_nothing_is_null_in_a_query_too():
+    base = database.connect([], 64 << 20)
+
+    assert [(None,) * 5] == base.execute("SELECT 1 / 0, 1 % 0, 1 // 0, 1.0 / 0, 0e0 / 0").fetchall()
+
+
 def test_a_query_may_use_half_of_the_machine_and_4_gib_at_most():
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
