@@ -103,7 +103,7 @@ def _storage(value: Any) -> Hidden:
     """JSON of an object, as text; objects stand in it under beginnings of URLs alone."""
     import json
 
-    found = json.loads(value) if isinstance(value, str) and value else value or {}
+    found = json.loads(value or "{}") if isinstance(value, str) else value
     if not isinstance(found, dict) or any(isinstance(each, dict) != ("://" in name) for name, each in found.items()):
         raise ValueError
     return Hidden(json.dumps(found, sort_keys=True) if found else "")

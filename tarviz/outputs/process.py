@@ -30,7 +30,7 @@ def run(argv: Sequence[str], *, stdin: int | IO[bytes] = subprocess.DEVNULL, std
                 process.set_exception(error)
 
     try:
-        threading.Thread(target=start, daemon=True).start()  # an interrupt in here would leave a command that nobody knows
+        threading.Thread(target=start).start()  # an interrupt in here would leave a command that nobody knows
         return process.result().wait()
     except OSError as error:
         raise UsageError(f"{safe(argv[0])!r} cannot be run: {error.strerror}.", code="E_COMMAND") from error

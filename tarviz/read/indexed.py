@@ -57,7 +57,7 @@ class RecordRange:
     end: int
     size: int
     etag: str | None
-    last: bool = False
+    last: bool
 
 
 def dividing_index(url: URL, options: ReadOptions) -> ShardIndex | None:

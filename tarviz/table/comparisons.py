@@ -420,7 +420,7 @@ class Rule:
         """A value as one of the types that a function takes there."""
         place, found = self.places.at(node), self.places.steps(node)
         if place is not None and "JSON" in taken and found is not None and columns.kind((found[0].get("_of") or [""])[0]) == "json":
-            json = place.node if place.storage == "json" else self.places.make("to_json(x)", x=place.node)
+            json = self.places.make("to_json(x)", x=place.node)
             return self.places.make("CASE WHEN json_type(x) <> 'NULL' THEN x END", x=json)
         if place is not None and place.storage in ("list", "struct") and not taken <= {"VARCHAR", "BLOB"}:
             return place.node

@@ -66,7 +66,7 @@ def _of_shard(shard: KeptColumns, classes: Mapping[int, str]) -> Iterator[dict[s
     sizes = _sizes(table, shard.exts)
     names = zip(*(table.column(name).to_pylist() for name in ("shard", "key", "n")), strict=True)
     for at, (place, key, n) in enumerate(names):
-        size = next((each[at] for each in sizes if each[at][0] and each[at][1]), None)
+        size = next((each[at] for each in sizes if all(each[at])), None)
         for ext, column in texts.items():
             for row in _of_text(column[at], ext, size, classes):
                 yield {"shard": place, "key": key, "n": n, "field": ext} | row

@@ -211,9 +211,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body if cut is None else body[:cut])
-        if cut is not None and cut < len(body):
-            self.close_connection = True
+            self.wfile.write(body[:cut])
+        self.close_connection |= cut is not None
 
     def bucket(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] | None = self.cluster.buckets.get(name)

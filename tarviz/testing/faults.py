@@ -207,7 +207,7 @@ class FaultServer:
         head = b""
         while b"\r\n\r\n" not in head:
             self._await(connection)
-            if not (piece := connection.recv(_PIECE)) or len(head) > _PIECE:
+            if not (piece := connection.recv(_PIECE)):
                 return None
             head += piece
             if not head[:1].isalpha():  # a TLS hello, for one

@@ -108,10 +108,7 @@ class StoreTests:
 
         with store.open(url) as stream, closing(Blocks(stream, ReadOptions().walker(url))) as blocks:
             found = {f"{record.key}.{ext}": bytes(data) for block in blocks for record in block for ext, data in record.items()}
-        listed, unpacked = (
-            subprocess.run([program, words, "-"], input=self.drain(store, url), capture_output=True, check=True).stdout
-            for words in ("-tf", "-xOf")
-        )
+        listed, unpacked = (subprocess.check_output([program, words, "-"], input=self.drain(store, url)) for words in ("-tf", "-xOf"))
         assert listed.decode().split() == list(found)
         assert unpacked == b"".join(found.values())
 

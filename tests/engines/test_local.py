@@ -16,6 +16,10 @@ from tarviz.model.errors import UsageError
 from tests.engines.jobs import job
 
 
+def test_what_is_of_this_machine_alone_may_be_part_of_its_tasks() -> None:
+    assert not engines.travels("local")
+
+
 def test_who_listens_hears_of_each_task_how_it_ended() -> None:
     errors: dict[int, Exception] = {}
     heard: list[TaskEnd] = []

@@ -275,7 +275,13 @@ class TestStorageOptions:
 
         assert {"a": 1, "s3://b/": {"a": 2}} == json.loads(config.options().storage_options)
 
-    @pytest.mark.parametrize("text", ["[1]", "{", '{"a": {"b": 1}}', '{"s3://b/": 1}', "planted-secret"])
+    @pytest.mark.parametrize("given", [{"a": 1}, '{"a": 1}', {}, "{}", ""])
+    def test_an_argument_may_be_an_object_or_its_text(self, given: str | dict[str, int]):
+        expected = '{"a": 1}' if "a" in given else ""
+
+        assert expected == config.options(storage_options=given).storage_options
+
+    @pytest.mark.parametrize("text", ["[1]", "[]", "{", '{"a": {"b": 1}}', '{"s3://b/": 1}', "planted-secret"])
     def test_others_are_refused_and_not_shown(self, monkeypatch: pytest.MonkeyPatch, text: str):
         monkeypatch.setenv("TARVIZ_STORAGE_OPTIONS", text)
         with pytest.raises(UsageError, match="no JSON object") as caught:

@@ -98,6 +98,9 @@ class TestEncodeJson(OpTests):
     def test_numpy_becomes_plain(self) -> None:
         assert b'{"a": [1, 0.5, [0, 1]]}' == self.op.apply(self.values()[0])
 
+    def test_letters_stay_letters(self) -> None:
+        assert '"grün"'.encode() == self.op.apply("grün")
+
 
 class TestEncodeArray(OpTests):
     op = Encode("npy")

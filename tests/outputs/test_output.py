@@ -197,10 +197,11 @@ class TestManifest:
 
     def test_of_a_source_without_a_record_it_says_so(self, tmp_path):
         with outputs(tmp_path / "t.record", manifest={}) as run:
-            run.source({"shard": "a.tar"})
+            run.source({"shard": "grün.tar"})
 
         (part,) = read_manifest(run.done[0].url)["sources"]
-        assert {"shard": "a.tar", "first": 0, "stop": 0} == part
+        assert {"shard": "grün.tar", "first": 0, "stop": 0} == part
+        assert "grün" in Path(manifest_url(run.done[0].url)).read_text("utf-8")
 
     def test_it_proves_the_output_it_was_written_with_and_no_other(self, tmp_path):
         with outputs(tmp_path / "t.record", manifest={}) as run:

@@ -153,8 +153,8 @@ class TestTasks:
 class TestValues:
     def test_arrays_of_the_engine_s_memory_are_copied_where_they_are_kept(self, urls: str, tasks: list[Any]) -> None:
         pipeline = Pipeline(urls, [Func(lambda record: {"x": np.frombuffer(b"ab", np.uint8), "y": [(np.frombuffer(b"c", np.uint8),)]})])
-        for keeps in (True, False):
-            value = rows_of(Elsewhere("ray", keeps=keeps), pipeline, ReadReport())[0].value
+        for place, keeps in ((Elsewhere("ray"), True), (Elsewhere("ray", keeps=False), False)):
+            value = rows_of(place, pipeline, ReadReport())[0].value
 
             assert [keeps, keeps] == [array.flags.writeable for array in (value["x"], value["y"][0][0])]
 

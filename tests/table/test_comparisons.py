@@ -140,6 +140,7 @@ BRANCHES = {
     "coalesce(txt, 'none') = 'none'": [3],
     "greatest(json.r, 2.7) = 2.7": [0, 2, 3],
     "least(json.r, 2.7) = 2.5": [0],
+    "greatest(json.r, size) = size": [0, 1, 2, 3],
     "nullif(cls, 3) is null": [0, 1, 2, 3],
 }
 LISTS = {

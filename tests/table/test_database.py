@@ -30,8 +30,10 @@ def test_it_reaches_nothing_else_and_cannot_be_told_to():
     assert [] == base.execute("SELECT key, shard, n, size FROM records").fetchall()
 
 
-def test_what_is_divided_by_zero_is_none():
-    assert [(None, None, None)] == database.connect([]).execute("SELECT 1 / 0, 1 // 0, 1 % 0").fetchall()
+def test_what_is_divided_by_nothing_is_null_in_a_query_too():
+    base = database.connect([], 64 << 20)
+
+    assert [(None,) * 5] == base.execute("SELECT 1 / 0, 1 % 0, 1 // 0, 1.0 / 0, 0e0 / 0").fetchall()
 
 
 def test_a_query_may_use_half_of_the_machine_and_4_gib_at_most():

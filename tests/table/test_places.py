@@ -9,7 +9,7 @@ from tarviz.model.errors import UsageError
 
 RECORDS = [
     ("a", {"json": b'{"l": [5, 6], "objs": [{"x": 1, "q\\"t": 2}], "s": {"In": {"deep": 3}}, "two": [1, "x"]}'}),
-    ("b", {"json": b'{"l": [7, 8], "objs": [], "s": {"In": {"deep": 4}}, "two": {"p": 9}}'}),
+    ("b", {"json": '{"l": [7, 8], "objs": [], "s": {"In": {"deep": 4}}, "two": {"p": 9, "größe": 8}}'.encode()}),
 ]
 
 
@@ -32,6 +32,7 @@ def test_a_path_of_a_condition_counts_from_0(table):
         ("json.two[1] = 'x'", [0]),
         ("json.two[-1] = 'x'", [0]),
         ("json.two.p = 9", [1]),
+        ("json.two.größe = 8", [1]),
         ("index = 1", [1]),
     ]:
         assert fits == table.rows(where).n.tolist()

@@ -46,6 +46,19 @@ def test_forms_mean_the_same_in_a_condition_and_in_a_query(table):
         assert keys == [["Cat/a", "b", "c"][n] for n in table.rows(where).n]
 
 
+def test_what_a_condition_names_first_is_written_as_it_is_read(make):
+    table = tarviz.table(make([("a", {"json": b'{"w": 1, "order": {"a.b": 2}}', "seg-map.png": b"x"})]))
+
+    for where, first in [
+        ('json.w = 1 and json.order."a.b" = 2', "json.w"),
+        ('json.order."a.b" = json.w', 'json."order"."a.b"'),
+        ('size("seg-map.png") > 0 or n = 0', '"seg-map.png.size"'),
+        ("has:json", "json.size"),
+        ("1 < 2", ""),
+    ]:
+        assert first == table.first_column(where)
+
+
 def test_of_tags_a_stream_knows_that_json_is_bad(make):
     (block,) = tarviz.blocks(make([("a", {"json": b"{"}), ("b", {"json": b"{}"})]))
 

@@ -151,6 +151,16 @@ def test_closing_ends_every_thread_and_socket():
     assert before == threading.active_count()
 
 
+@pytest.mark.parametrize("part", [b"GET /a HTTP/1.1\r\nHost", b"PUT /a HTTP/1.1\r\nContent-Length: 9\r\n\r\nfour"])
+def test_a_client_that_goes_in_the_middle_of_a_request_has_asked_for_nothing(part):
+    with FaultServer() as server:
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as connection:
+            connection.sendall(part)
+        wait_until(lambda: server.taken and not server.connections)
+
+    assert [] == server.requests
+
+
 def test_what_is_no_http_is_refused(server):
     with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2])), timeout=60) as client:
         client.sendall(b"\x16\x03\x01")

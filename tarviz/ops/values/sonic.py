@@ -47,7 +47,7 @@ class SoundOp(FieldOp):
 
     def changed_fields(self, there: Mapping[str, Any]) -> tuple[str, ...]:
         ext = self.field(there)
-        return (ext, f"{ext}.rate") if f"{ext}.rate" in there else (ext,)
+        return tuple(name for name in (ext, f"{ext}.rate") if name in there)
 
     def check_sound(self, feature: Feature) -> Feature:
         """`feature` when it can be sound; `SchemaError` otherwise."""

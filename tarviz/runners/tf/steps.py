@@ -37,8 +37,8 @@ class GraphStep:
     """Ops in a row that run in one place: in the graph, or (`python`) as one call out of it.
 
     `draws` are the columns of the chain's random numbers that belong to them. A call takes the fields `takes` and gives
-    `gives`; with `whole` these are all there are after it. With `select` it gives the selected values, in the order of the
-    leaves of their structure.
+    `gives`; with `select` these are the selected values, in the order of the leaves of their structure, else with `whole` all the
+    fields that there are after it.
     """
 
     chain: Chain
@@ -46,8 +46,8 @@ class GraphStep:
     python: bool
     takes: Schema = field(default_factory=Schema)
     gives: tuple[tuple[str, Feature], ...] = ()
-    whole: bool = False
     select: Selection | None = None
+    whole: bool = False
 
     @property
     def tensors(self) -> list[Feature]:
@@ -230,14 +230,14 @@ def steps(
         if not in_python:
             made.append(GraphStep(part, draws, False))
         elif picking and end == len(chain):
-            made.append(GraphStep(part, draws, True, live[at], _leaf_features(select, schema), True, select))
+            made.append(GraphStep(part, draws, True, live[at], _leaf_features(select, schema), select))
         elif all(isinstance(op, FieldOp) for op in part):
             made.append(_on_fields(part, draws, found[at : end + 1], live[at], live[end]))
         else:
-            made.append(GraphStep(part, draws, True, live[at], tuple(live[end].items()), True))
+            made.append(GraphStep(part, draws, True, live[at], tuple(live[end].items()), whole=True))
         at = end
     if picking and (not made or made[-1].select is None):
-        made.append(GraphStep(Chain(), slice(0, 0), True, live[-1], _leaf_features(select, schema), True, select))
+        made.append(GraphStep(Chain(), slice(0, 0), True, live[-1], _leaf_features(select, schema), select))
     return made
 
 
@@ -257,7 +257,7 @@ def whole(pipeline: Pipeline, fields: Schema, schema: Structure) -> GraphStep:
     chain, select = pipeline.chain, pipeline.select
     _check_all(schema)
     takes = _live(fields, chain.needs(select.needs()))
-    return GraphStep(chain, slice(0, chain.draws), True, takes, _leaf_features(select, schema), True, select)
+    return GraphStep(chain, slice(0, chain.draws), True, takes, _leaf_features(select, schema), select)
 
 
 def schemas(chain: Chain, fields: Schema, first: Callable[[], dict[str, Any]], *, varies: bool = False) -> list[Schema]:

@@ -6,6 +6,7 @@ than is needed: from a file, or over a net by ranges, several in flight.
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -107,7 +108,10 @@ def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
                 rows: NDArray[np.int64], most: int | None = None, place: NDArray[np.int64] = place, size: NDArray[np.int64] = size
             ) -> list[Buffer]:
                 length = size[rows] if most is None else np.minimum(size[rows], most)
-                return payloads(place[rows].tolist(), length.tolist())
+                found = payloads(place[rows].tolist(), length.tolist())
+                if any(map(operator.ne, map(len, found), length)):
+                    raise ChangedError("the file is shorter than its index says.", shard=url, hint="Ask again.")
+                return found
 
             yield Chunk(low, index.keys(low, high), index.rows[low : high + 1] - first, index.ext[first:last], index.exts, size, read)
 
@@ -121,14 +125,7 @@ def _payloads(url: URL, etag: str | None) -> Iterator[Callable[[list[int], list[
             yield lambda places, sizes: list(pool.map(one, places, sizes))
         return
     fd = os.open(stores.local_path(url), READ)
-
-    def read(places: list[int], sizes: list[int]) -> list[Buffer]:
-        found: list[Buffer] = [read_at(fd, size, place) for place, size in zip(places, sizes, strict=True)]
-        if any(len(data) < size for data, size in zip(found, sizes, strict=True)):
-            raise ChangedError("the file is shorter than its index says.", shard=url, hint="Ask again.")
-        return found
-
     try:
-        yield read
+        yield lambda places, sizes: list(map(partial(read_at, fd), sizes, places))
     finally:
         os.close(fd)

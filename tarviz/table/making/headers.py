@@ -1,7 +1,7 @@
 """Pictures, sounds and arrays described by their first bytes: nothing is decoded.
 
 A reader takes the first bytes of a payload and its whole size; it returns what it found, None where the payload is not
-what its name says, or the number of bytes it needs to see.
+what its name says, or the number of bytes it needs to see: more than it was given, no more than there are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 Found: TypeAlias = tuple[Any, ...] | int | None
 FIRST = 1024  # bytes of a payload looked at first
-LIMIT = 1 << 20  # a header that is not found within these is none
+LIMIT = 1 << 20  # a header that needs more is none; twice what is needed is looked at
 
 _SOF = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})
 _JPEG_MODES = {1: "L", 3: "RGB", 4: "CMYK"}
@@ -52,7 +52,7 @@ def _jpeg(data: bytes, size: int) -> Found:
             return None
         else:
             at += 2 + (data[at + 2] << 8 | data[at + 3])
-    return at + 10 if at + 10 <= size else None
+    return at + 10 if at + 10 <= min(size, LIMIT) else None
 
 
 def _png(data: bytes) -> Found:

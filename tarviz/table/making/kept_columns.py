@@ -145,7 +145,7 @@ class KeptColumns:
                 temporary = cache_files.Temporary(_folder())
                 # Not packed: a question over a million records takes 15 ms in place of 70.
                 packed = {text_of(ext): "zstd" for ext in self.structures}  # asked for in rare cases alone
-                parquet.write_table(table, temporary.path, compression=packed or "none", row_group_size=_ROWS)
+                parquet.write_table(table, temporary.path, compression=packed, row_group_size=_ROWS)
                 place = _folder() / f"{self.stem}.{_checksum(temporary.path)}.parquet"
             except (OSError, pa.ArrowException) as error:
                 _LOG.info("columns not kept: %s", error)

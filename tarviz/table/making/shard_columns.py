@@ -196,14 +196,10 @@ def _heads(ext: str, chunk: Chunk, rows: NDArray[np.int64], look: Callable[[], N
     found = []
     for at, (data, size) in enumerate(zip(chunk.read(rows, headers.FIRST), sizes, strict=True)):
         look()
-        seen, most = read(bytes(data), size), headers.FIRST
+        seen = read(bytes(data), size)
         while isinstance(seen, int):
-            before, most = most, max(seen, 2 * most)
-            if before >= size or (what == "picture" and most > headers.LIMIT):
-                seen = None
-            else:
-                (data,) = chunk.read(rows[at : at + 1], most)
-                seen = read(bytes(data), size)
+            (data,) = chunk.read(rows[at : at + 1], 2 * seen)
+            seen = read(bytes(data), size)
         found.append(seen)
     types: dict[str, dict[str, pa.DataType]] = {
         "picture": {"width": pa.int32(), "height": pa.int32(), "mode": pa.string()},

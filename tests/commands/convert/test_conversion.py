@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tarviz import engines
-from tarviz.commands.convert import conversion, tasks
+from tarviz.commands.convert import conversion, ranges, tasks
 from tarviz.commands.convert.conversion import Conversion, processes
 from tarviz.commands.convert.recipe import Recipe
 from tarviz.commands.convert.tasks import ShardToConvert
@@ -136,6 +137,19 @@ class TestWork:
         assert before == [Path(written.url).read_bytes() for written in again]
         assert made[-1].records <= work.report.records < 12
         assert [True] * len(made) == [written.kept for written in self.work(sources, "o-{shard}", max_size=500).sequence(True)]
+
+    def test_shards_are_cut_where_others_would_wait_for_them_or_files_grow(
+        self, sources: list[ShardToConvert], monkeypatch: pytest.MonkeyPatch
+    ):
+        monkeypatch.setattr(ranges, "PIECE", 1 << 10)
+        settings = tasks.Settings(Names("o-{}"), None, exists="replace", manifest={"format": "tfrecord", "options": {}})
+        cuts: list[tuple[int, int]] = []
+        work = Conversion(RECIPE, settings, sources, "local", engines.EnginePlan(), lambda *cut: cuts.append(cut))
+
+        assert [3, 5, 4] == [written.records for written in work.each(False)]
+        assert [12] == [written.records for written in replace(work, _settings=replace(settings, names=Names("w"))).sequence(False)]
+        assert Path("w").read_bytes() == b"".join(Path(f"o-{at}").read_bytes() for at in (1, 2, 3))
+        assert [(0, 0), (3, 12)] == cuts
 
     def test_no_output_is_one_of_the_inputs(self, sources: list[ShardToConvert]):
         for out, more in (("{shard}.tar", {}), ("1.tar", {}), ("{shard}.tar", {"max_size": 100})):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zlib
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,19 @@ class TestOthers:
         turned = read_raster(data, orient=True)[:, :, 0]
 
         np.testing.assert_array_equal(turned, read_raster(wide, orient=True)[:, :, 4])
+
+    def test_a_png_of_16_bits_in_colour_is_turned_on_request(self) -> None:
+        imagecodecs = pytest.importorskip("imagecodecs", reason=MEDIA)
+        pixels = RANDOM.integers(0, 65536, (6, 9, 3), np.uint16)
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        tag = b"eXIf" + exif.tobytes().removeprefix(b"Exif\0\0")
+        chunk = (len(tag) - 4).to_bytes(4, "big") + tag + zlib.crc32(tag).to_bytes(4, "big")
+        plain = imagecodecs.png_encode(pixels)
+        data = plain[:33] + chunk + plain[33:]  # behind the header
+
+        np.testing.assert_array_equal(pixels, read_raster(data))
+        np.testing.assert_array_equal(np.rot90(pixels, -1), read_raster(data, orient=True))
 
     def test_only_a_tiff_has_pages(self) -> None:
         with pytest.raises(DataError, match="only a TIFF and a PDF have pages"):

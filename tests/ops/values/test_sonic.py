@@ -25,6 +25,11 @@ def test_the_field_of_the_rate_is_needed_where_the_op_does_not_say_it() -> None:
     assert {"wav"} == Clip("wav", rate=8000).needs(frozenset(("wav",)))
 
 
+def test_the_rate_goes_where_the_sound_goes() -> None:
+    assert ("wav", "wav.rate") == Clip("wav").changed_fields(Schema({"wav": SOUND, "wav.rate": Feature("int32"), "cls": SOUND}))
+    assert ("wav",) == Clip("wav", rate=8000).changed_fields(Schema(wav=SOUND))
+
+
 def test_a_schema_without_a_rate_is_refused_before_a_byte_is_read() -> None:
     with pytest.raises(SchemaError, match="does not know the sample rate"):
         Clip("wav").run_schema(Schema(wav=SOUND))

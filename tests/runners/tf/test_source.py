@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -74,10 +75,11 @@ class TestTaking:
         assert 0 == first.ctypes.data % 64
         assert (-1 == HANDLE).all()
 
-    def test_who_lets_go_of_the_handle_ends_the_iteration(self, shard: str) -> None:
+    @pytest.mark.parametrize("ask", [PipelineSource.take, PipelineSource.pull])
+    def test_who_lets_go_of_the_handle_ends_the_iteration(self, shard: str, ask: Callable[..., object]) -> None:
         made = source(shard)
         handle = made.go_on(4, False, HANDLE, 0)
-        made.take(handle)
+        ask(made, handle)
         (run,) = made._runs.values()
         del handle
 

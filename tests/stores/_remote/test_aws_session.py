@@ -248,8 +248,8 @@ def test_the_settings_of_now_count(home, monkeypatch):
     assert AwsKeys("OTHER", "env-secret") == access._session.keys()
 
 
-@pytest.mark.parametrize(("case", "code"), [("keys", "'botocore' not in sys.modules"), ("named profile", "False")])
-def test_plain_variables_need_no_library_and_a_profile_names_the_extra(case, code, home, monkeypatch):
+@pytest.mark.parametrize("case", ["keys", "named profile", "environment and a profile"])
+def test_plain_variables_need_no_library_and_a_profile_names_the_extra(case, home, monkeypatch):
     configure(case, home, monkeypatch)
     text = f"""
 import sys

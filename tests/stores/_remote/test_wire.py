@@ -5,12 +5,15 @@ from __future__ import annotations
 import http.client
 import json
 import socket
+import sys
 import threading
 
 import pytest
 import urllib3
 
 from tarviz.model.errors import NotFoundError, StoreError, UsageError
+from tarviz.model.types import URL
+from tarviz.stores._remote import small_range, wire
 from tarviz.stores._remote.access import Access
 from tarviz.stores._remote.wire import WRITTEN, Wire, _raise, json_error, read_whole
 from tarviz.stores.retry import RetryError
@@ -69,12 +72,20 @@ def test_a_port_where_nobody_listens_is_a_refusal():
     assert (True, True) == (found.value.unreached, found.value.refused)
 
 
-def test_a_server_that_takes_no_connection_was_never_reached():
-    error = urllib3.exceptions.ConnectTimeoutError(None, "timed out")  # type: ignore[arg-type]
-    with pytest.raises(RetryError) as found:
-        _raise(error, "http://host/", "host")
+@pytest.mark.skipif(sys.platform != "linux", reason="a queue of connections that is full is Linux's")
+@pytest.mark.parametrize(("connect", "stall"), [(0.05, 60), (60, 0.05)])
+def test_a_server_that_takes_no_connection_in_time_was_never_reached(monkeypatch: pytest.MonkeyPatch, connect: float, stall: float):
+    monkeypatch.setattr(wire, "CONNECT_TIMEOUT", connect)
+    monkeypatch.setattr(small_range, "CONNECT_TIMEOUT", connect)
+    asking = Wire(FakeClock(), Access())
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as server, socket.create_connection(server.getsockname()):
+        url = URL(f"http://127.0.0.1:{server.getsockname()[1]}/a.tar")
+        with pytest.raises(RetryError) as found:
+            asking.send("GET", url, {}, stall)
+        front = small_range.SmallRanges(asking).read(url, 0, 9, None, stall, ())
 
-    assert ("E_STALL", True, False, "no connection to host in time") == (
+    assert front is None  # the other reader finds words for it
+    assert ("E_STALL", True, False, "no connection to 127.0.0.1 in time") == (
         found.value.code,
         found.value.unreached,
         found.value.refused,

@@ -128,3 +128,11 @@ class TestAroundPayloads:
 
         with pytest.raises(ChangedError):
             chunk.read(chunk.members("jpg")[0], 1024)
+
+    def test_so_is_an_object_without_a_version_that_is_shorter_now(self, server):
+        found = read_heads(server.put("/a.tar", shard(LARGE), etag=None, modified=None))
+        chunk = next(found)
+        server.put("/a.tar", shard(LARGE)[: 3 * LARGE], etag=None, modified=None)
+
+        with pytest.raises(ChangedError, match="shorter than its index says"):
+            chunk.read(chunk.members("jpg")[0], 1024)

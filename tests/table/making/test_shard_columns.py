@@ -173,7 +173,7 @@ def test_what_stands_behind_the_first_kilobyte_is_read_too(make):
         } == columns(path, Part("head", "jpg"), Part("head", "wav"), Part("head", "npy"))
 
 
-def test_a_picture_whose_size_stands_nowhere_within_a_mebibyte_has_none(make):
-    path = make([("a", {"jpg": jpeg(900_000)}), ("b", {"jpg": jpeg(1_100_000)})])
+def test_a_picture_whose_size_stands_nowhere_within_two_mebibytes_has_none(make):
+    path = make([("a", {"jpg": jpeg(1_000_000)}), ("b", {"jpg": jpeg(2_200_000)})])
 
     assert [33, None] == columns(path, Part("head", "jpg"))["jpg.width"]

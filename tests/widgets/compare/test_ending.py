@@ -35,7 +35,7 @@ def test_one_that_is_dropped_ends_its_thread_and_closes_its_shard(tmp_path: Path
 
 
 def test_one_that_is_closed_ends_its_thread_while_it_is_held(tmp_path: Path) -> None:
-    write_shard(tmp_path / "a.tar", [("k", {"txt": b"x"})])
+    write_shard(tmp_path / "a.tar", [("k", {"txt": b"x"}), ("l", {"txt": b"y"})])
     before = set(threading.enumerate())
     run = Compare(tmp_path / "a.tar", "decode(txt)", records=1)
     assert run.wait(60)
@@ -45,3 +45,4 @@ def test_one_that_is_closed_ends_its_thread_while_it_is_held(tmp_path: Path) -> 
 
     thread.join(60)
     assert not thread.is_alive()
+    assert {"found": 0, "count": 1} == run.more()
