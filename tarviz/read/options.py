@@ -64,7 +64,7 @@ class ReadOptions:
         scanner = Scanner(url, strict=self.strict, concatenated=self.concatenated)
         scanner.at = at
         grouper = Grouper(url, self.key_split, self.duplicates)
-        return Walker(scanner, grouper, self.rules(returning=returning, payloads=payloads), first)
+        return Walker(scanner, grouper, self.rules(returning=returning, payloads=payloads), first=first)
 
 
 def with_changes(options: ReadOptions | None, changes: Mapping[str, Any]) -> ReadOptions:
