@@ -76,7 +76,7 @@ class Rule:
             return {"STRING": "text", "BOOLEAN": "truth", "NULL_LITERAL": "null"}.get(literal, "number")  # type: ignore[return-value]
         if of_class in ("COMPARISON", "CONJUNCTION", "BETWEEN") or node.get("type") in _TESTS:
             return "truth"
-        if self.places.steps(node) is not None:
+        if self.places.steps(node) is not None or self._one_item(node, _TEXT) is not None:
             return "value"
         if of_class == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             return self._common(_branches(node))
@@ -89,6 +89,8 @@ class Rule:
                 return "number" if found == "value" and all(map(self._is_number, _arguments(node))) else found
             if name == "as_text":
                 return "text"
+            if (taken := _TAKEN.get(_of_lists(node)[0])) is not None and self._of_list(node) is not None:
+                return "truth" if taken == _TRUTH else "number"
             return "number" if name in _ARITHMETIC else _kind_of(self._type_given(name))
         if of_class == "SUBQUERY":
             if node["subquery_type"] != "SCALAR":
@@ -136,7 +138,7 @@ class Rule:
         match self.kind(node):
             case "number":
                 return self.places.make("x <> 0", x=self.number(node).real)
-            case "text":
+            case "text" | "value":
                 return self.places.make("truth_in(x)", x=self.text(node))
             case "other" if self.tries:
                 return self.places.make("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
@@ -160,7 +162,7 @@ class Rule:
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
-            return self._try(_comparison(op, self.plain(left), self.plain(right)))
+            return self._try(_comparison(op, *(self._lists(left, right) or (self.plain(left), self.plain(right)))))
         if "number" in kinds:
             return self._by_number(op, left, right)
         if "text" in kinds:
@@ -209,6 +211,8 @@ class Rule:
         """An expression as VARCHAR."""
         if (place := self.places.at(node)) is not None:
             return self._take_for(_TEXT, place)
+        if (item := self._one_item(node, _TEXT)) is not None:
+            return item
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             return self._each_branch(node, self.text)
         match self.kind(node):
@@ -225,6 +229,8 @@ class Rule:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
             return NumberPair(self._take_for(_WHOLE, place), self._take_for(_REAL, place))
+        if (item := self._one_item(node, _REAL)) is not None:
+            return NumberPair(self.places.make("whole_of(x)", x=item), item)
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
             return NumberPair(node if _is_whole(node) else None, self.places.make("CAST(x AS DOUBLE)", x=node))
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
@@ -318,6 +324,8 @@ class Rule:
         found = dict(node)
         if isinstance(found.get("children"), list):
             found["children"] = [self.plain(each) for each in found["children"]]
+            if kind == "ARRAY_SLICE":
+                found["children"][0] = self._texts(node["children"][0]) or found["children"][0]
         if isinstance(found.get("child"), dict):
             found["child"] = self.plain(found["child"])
         return found
@@ -330,7 +338,10 @@ class Rule:
         place = self.places.at(child)
         if place is not None and place.storage == "json" and _kind_of(name) == "number":
             return self._cast_json(cast, place.node)
-        if place is not None and (place.storage not in ("text", "class", "json") or _kind_of(name) == "number"):
+        if name == "LIST" and (texts := self._texts(child)) is not None:
+            return {**cast, "child": texts}
+        stored = ("text", "class", "json", "list", "struct") if self.tries and name == "VARCHAR" else ("text", "class", "json")
+        if place is not None and (place.storage not in stored or _kind_of(name) == "number"):
             return {**cast, "child": place.node}  # as DuckDB casts what is stored
         if self.kind(child) in ("value", "text") or name == "VARCHAR":
             return {**cast, "child": self.text(child)}
@@ -383,6 +394,8 @@ class Rule:
             return self.places.make("CAST(x AS VARCHAR)", x=self.plain(arguments[0]))
         if name in ("len", "length", "array_length", "list_length") and len(arguments) == 1:
             return self._length(arguments[0])
+        if (found := self._of_list(node)) is not None:
+            return found
         if name in _OF_ARGUMENTS:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
@@ -443,24 +456,90 @@ class Rule:
             return node
         if place.storage != "json":
             return self.places.make("NULL::JSON[]")
-        return self.places.make("CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END", x=place.node)
+        return self.places.make(_JSON_ITEMS, x=place.node)
+
+    # lists of values of records: what functions say of them hangs on their items alone, not on what makes a column of all records
 
     def _list_of(self, place: Place) -> Node:
         """The texts of a list's items, null where it is none."""
-        if place.storage == "json":
-            return self.places.make(
-                "CASE WHEN json_type(x) = 'ARRAY' THEN list_transform(json_extract(x, '$[*]'), lambda e: text_of_json(e)) END", x=place.node
-            )
-        if place.storage != "list":
+        if place.storage not in ("json", "list"):
             return self.places.make("NULL::VARCHAR[]")
-        item = self.places.keep("", place.type.children[0][1], column("e"))
-        return self.places.make("list_transform(x, lambda e: y)", x=place.node, y=self._take_for(_TEXT, item))
+        items = _JSON_ITEMS if place.storage == "json" else "x"
+        return self.places.make(f"list_transform({items}, lambda e: y)", x=place.node, y=self._take_for(_TEXT, self._item_of(place)))
+
+    def _item_of(self, place: Place) -> Place:
+        return self.places.keep("", place.type.children[0][1], column("e")) if place.storage == "list" else Place("json", column("e"))
+
+    def _item(self, node: Node) -> Place | None:
+        """What an item `e` of a list is that may be one of any kinds; None where an expression is no such list."""
+        name = function_name(node) if node.get("class") == "FUNCTION" else ""
+        if name in FILTERS:
+            return self._item(_arguments(node)[0])
+        if self._of_list(node) is not None and self._one_item(node, _TEXT) is None:
+            return Place("text", column("e"))
+        found, place = self.places.steps(node), self.places.at(node)
+        of = (found[0].get("_of") or [""])[0] if found is not None else ""
+        return self._item_of(place) if place is not None and (not of or columns.kind(of) == "json") else None
+
+    def _texts(self, node: Node, what: int = _TEXT) -> Node | None:
+        """The items of such a list as texts or numbers, null where it is no list; None where an expression is none."""
+        if not self.tries or (item := self._item(node)) is None:
+            return None
+        place = self.places.at(node)
+        items = self.plain(node) if place is None else self._items(node)
+        return self.places.make("list_transform(x, lambda e: y)", x=items, y=self._take_for(what, item))
+
+    def _lists(self, *sides: Node) -> list[Node] | None:
+        """Two lists to compare, of which one is written out: as numbers where all that is written is, else as texts."""
+        written = [each for each in sides if each.get("class") == "FUNCTION" and function_name(each) == "list_value"]
+        if len(written) != 1:
+            return None
+        what = _REAL if {self.kind(each) for each in _arguments(written[0])} == {"number"} else _TEXT
+        made = [self._written(each, what) if each is written[0] else self._texts(each, what) for each in sides]
+        return None if None in made else made  # type: ignore[return-value]
+
+    def _written(self, node: Node, what: int) -> Node:
+        taken = [self.number(each).real if what == _REAL else self.text(each) for each in _arguments(node)]
+        return {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], taken, strict=True)]}
+
+    def _one_item(self, node: Node, what: int) -> Node | None:
+        """A call that gives one of a list's items, which takes the kind of what it stands beside."""
+        if node.get("type") == "ARRAY_EXTRACT" and self.places.steps(node) is None:  # one of what a function of lists gives
+            items, at = node["children"]
+            return None if (texts := self._texts(items, what)) is None else operator("ARRAY_EXTRACT", texts, self.plain(at))
+        called, name, arguments = _of_lists(node)
+        if called not in _ONE or (texts := self._texts(arguments[0], what)) is None:
+            return None
+        return self._apply(name, [texts, *map(self.plain, arguments[1:])])
+
+    def _apply(self, name: str, arguments: Sequence[Node]) -> Node:
+        names = [f"a{at}" for at in range(len(arguments))]
+        return self._try(self.places.make(f"{name}({', '.join(names)})", **dict(zip(names, arguments, strict=True))))
+
+    def _of_list(self, node: Node) -> Node | None:
+        """A call of a function of lists, as which it takes their items: as numbers for sums and such, else as texts."""
+        called, name, arguments = _of_lists(node)
+        kind = _TAKEN.get(called, _TEXT)
+        lists = [self._texts(each, kind) for each in arguments]
+        if all(each is None for each in lists):
+            return None
+        made = []
+        for at, (each, found) in enumerate(zip(arguments, lists, strict=True)):
+            if found is None and each.get("class") == "FUNCTION" and function_name(each) == "list_value":
+                found = self._written(each, kind)
+            made.append(found or (self.text(each) if _WITH_ITEM.get(called) == at else self.plain(each)))
+        if called not in _SORTED:
+            return self._apply(name, made)
+        keyed = self.places.make("list_transform(x, lambda e: {'k': real_in(e), 'v': e})", x=made[0])  # by size, then texts
+        return self.places.make("list_transform(x, lambda e: e.v)", x=self._apply(name, [keyed, *made[1:]]))
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
         if box.get("class") == "FUNCTION" and function_name(box) == "list_value":
             return self._among(item, _arguments(box))
         place = self.places.at(box)
+        if place is None and (texts := self._texts(box)) is not None:
+            return self.places.make("list_contains(x, y)", x=texts, y=self.text(item))
         if place is None and self.kind(box) == "other":
             return self._try(self.places.make("contains(x, y)", x=self.plain(box), y=self.plain(item)))
         wanted = self.text(item)
@@ -497,6 +576,18 @@ _OF_ARGUMENTS = frozenset({"greatest", "least", "nullif", "min", "max", "any_val
 FILTERS = frozenset({"list_filter", "filter", "array_filter"})
 BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "array_transform", "unnest"}
 """Functions over the items of a list, which take a value of two kinds as the list it may be."""
+_JSON_ITEMS = "CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END"
+_ONE = frozenset({"min", "max", "first", "last", "any_value", "mode", "extract", "element"})
+_SORTED = frozenset({"sort", "reverse_sort"})
+_TAKEN = {  # what functions of lists take items for, others texts
+    **dict.fromkeys(("bool_and", "bool_or"), _TRUTH), **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _WHOLE), **dict.fromkeys((
+        "sum", "avg", "product", "reduce", "median", "mad", "sem", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "kurtosis",
+        "kurtosis_pop", "skewness", "cosine_distance", "cosine_similarity", "distance", "dot_product", "inner_product",
+        "negative_dot_product", "negative_inner_product",
+    ), _REAL),
+}  # fmt: skip
+_WITH_ITEM = {"position": 1, "indexof": 1, "append": 1, "push_back": 1, "push_front": 1, "prepend": 0}
+"""Functions of lists that take an item, and where."""
 _JOINED = frozenset({"concat", "concat_ws", "||"})
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
 _OF_TEXT = _OURS | {"hash"}  # which would take a value as it is stored
@@ -523,6 +614,20 @@ def _as_case(rule: Rule, node: Node) -> Node:
     *others, last = node["children"]
     checks = [{"when_expr": rule.places.make("x IS NOT NULL", x=rule.number(each).real), "then_expr": each} for each in others]
     return {"class": "CASE", "type": "CASE_EXPR", "alias": "", "case_checks": checks, "else_expr": last, **NOWHERE}
+
+
+def _of_lists(node: Node) -> tuple[str, str, list[Node]]:
+    """What a call of a function of lists does, its name and its arguments: `sum` of `list_sum(x)` and `list_aggregate(x, 'sum')`; "" of
+    any other."""
+    name = function_name(node) if node.get("class") == "FUNCTION" else ""
+    called = next((name.removeprefix(each) for each in ("list_", "array_") if name.startswith(each)), "")
+    if not called or name in BY_ITEM or called == "value":
+        return "", "", []
+    arguments = _arguments(node)
+    if called in ("aggr", "aggregate") and len(arguments) == 2 and arguments[1].get("class") == "CONSTANT":
+        called = str(arguments[1]["literal"]["text"])
+        return called, f"list_{called}", arguments[:1]
+    return called, name, arguments
 
 
 def _type_name(node: Node) -> str:

@@ -67,6 +67,24 @@ ITEM_TESTS = (
     | st.builds("x in ({}, {})".format, CONSTANTS, CONSTANTS)
     | st.sampled_from(["x", "not x", "x is null", "x = 'cat' or x > 2", "x like '%a%'", "x = true", "x > 1 and x < 3.5"])
 )
+ITEMS = (
+    NAMES
+    | st.builds("list_filter({}, lambda x: {})".format, NAMES, ITEM_TESTS)
+    | st.builds("{}({})".format, st.sampled_from(["list_sort", "list_reverse", "list_distinct", "array_reverse_sort"]), NAMES)
+)
+ONE_OF_ITEMS = [
+    *(f"list_{what}({{}})" for what in ("min", "max", "first", "last", "any_value", "sum", "avg", "median", "product", "count", "unique")),
+    *("list_sort({})[1]", "list_reverse_sort({})[1]", "list_distinct({})[1]", "list_aggregate({}, 'max')", "list_bool_or({})"),
+    *("list_position({}, 3)", "list_append({}, 1)[1]", "array_to_string({}, ',')", "list_slice({}, 1, 1)[1]", "list_extract({}, 1)"),
+]
+OF_LISTS = (
+    st.builds(lambda made, items, op, side: f"{made.format(items)} {op} {side}", st.sampled_from(ONE_OF_ITEMS), ITEMS, COMPARES, CONSTANTS)
+    | st.builds("{} {} [{}, {}]".format, NAMES, COMPARES, CONSTANTS, CONSTANTS)
+    | st.builds("{}({}, [{}, {}])".format, st.sampled_from(["list_has_any", "list_has_all"]), ITEMS, CONSTANTS, CONSTANTS)
+    | st.builds("list_max({}) {} list_min({})".format, ITEMS, COMPARES, ITEMS)
+    | st.builds("list_sum({}) {} {}".format, ITEMS, COMPARES, NAMES)
+    | st.builds("cast({} as {}[])[1] = 3".format, NAMES, st.sampled_from(["bigint", "double", "varchar"]))
+)
 SIDES = NAMES | CONSTANTS | _arithmetic(CONSTANTS)
 LEAVES = (
     st.builds("{} {} {}".format, NAMES, COMPARES, SIDES)
@@ -86,6 +104,7 @@ LEAVES = (
     | st.builds("len(list_filter({}, lambda x: {})) > 0".format, NAMES, ITEM_TESTS)
     | st.builds("len(list_transform({}, lambda x: {})) > 1".format, NAMES, ITEM_MADE)
     | st.builds("hash({}) % 2 = 0".format, NAMES)
+    | OF_LISTS
     | st.sampled_from(["is:dup", "cls > (select avg(size) from records)", "nofn(cls)", "max(cls) = 3", "is:bad or key = 'k0'"])
 )
 CONDITIONS = LEAVES | st.recursive(
