@@ -9,14 +9,15 @@ raises an error. DuckDB's own casts do (`'"cat"'::JSON = 'cat'`), and they depen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
 from tarviz.table import columns
+from tarviz.table.list_functions import BY_ITEM, FILTERS, REAL, TAKEN, TEXT, TRUTH, WHOLE, Lists, arguments_of, list_call
 from tarviz.table.packages import duckdb
 from tarviz.table.places import INTEGERS, NUMBERS, Place, Places, Storage
-from tarviz.table.sql import NOWHERE, Node, column, function_name, no_function, nodes, operator, signatures
+from tarviz.table.sql import NOWHERE, Node, function_name, no_function, nodes, operator, signatures
 
 Kind: TypeAlias = Literal["value", "number", "text", "truth", "null", "other"]
 
@@ -32,7 +33,6 @@ MACROS = (
     "WHEN 'ARRAY' THEN NULL WHEN 'OBJECT' THEN NULL ELSE text_of_class(j->>'$') END",
     "truth_in(t) AS coalesce(TRY_CAST(t AS BOOLEAN), TRY_CAST(t AS DOUBLE) <> 0)",
 )
-_TRUTH, _TEXT, _WHOLE, _REAL = range(4)
 _FORMS: dict[Storage, tuple[str, str, str, str]] = {  # how what is stored in each way is taken for these
     "truth": ("x", "CAST(x AS VARCHAR)", "NULL::HUGEINT", "NULL::DOUBLE"),
     "integer": ("x <> 0", "CAST(x AS VARCHAR)", "CAST(x AS HUGEINT)", "CAST(x AS DOUBLE)"),
@@ -65,6 +65,10 @@ class Rule:
     base: duckdb.DuckDBPyConnection
     places: Places
     tries: bool = True
+    lists: Lists = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lists = Lists(self)
 
     # what an expression is
 
@@ -76,28 +80,31 @@ class Rule:
             return {"STRING": "text", "BOOLEAN": "truth", "NULL_LITERAL": "null"}.get(literal, "number")  # type: ignore[return-value]
         if of_class in ("COMPARISON", "CONJUNCTION", "BETWEEN") or node.get("type") in _TESTS:
             return "truth"
-        if self.places.steps(node) is not None or self._one_item(node, _TEXT) is not None:
+        if self.places.steps(node) is not None or self.lists.one(node, TEXT) is not None:
             return "value"
         if of_class == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             return self._common(_branches(node))
         if of_class == "CAST":
             return _kind_of(_type_name(node))
         if of_class == "FUNCTION":
-            name = function_name(node)
-            if name in _OF_ARGUMENTS:
-                found = self._common(_arguments(node))
-                return "number" if found == "value" and all(map(self._is_number, _arguments(node))) else found
-            if name == "as_text":
-                return "text"
-            if (taken := _TAKEN.get(_of_lists(node)[0])) is not None and self._of_list(node) is not None:
-                return "truth" if taken == _TRUTH else "number"
-            return "number" if name in _ARITHMETIC else _kind_of(self._type_given(name))
+            return self._kind_of_call(node)
         if of_class == "SUBQUERY":
             if node["subquery_type"] != "SCALAR":
                 return "truth"
             chosen = node["subquery"]["node"].get("select_list") or [{}]
             return self.kind(chosen[0])
         return "other"
+
+    def _kind_of_call(self, node: Node) -> Kind:
+        name = function_name(node)
+        if name in _OF_ARGUMENTS:
+            found = self._common(arguments_of(node))
+            return "number" if found == "value" and all(map(self._is_number, arguments_of(node))) else found
+        if name == "as_text":
+            return "text"
+        if (taken := TAKEN.get(list_call(node)[0])) is not None and self.lists.call(node) is not None:
+            return "truth" if taken == TRUTH else "number"
+        return "number" if name in _ARITHMETIC else _kind_of(self._type_given(name))
 
     def _common(self, parts: Sequence[Node]) -> Kind:
         kinds = [self.kind(part) for part in parts]
@@ -134,7 +141,7 @@ class Rule:
         if node.get("class") == "CASE" or kind == "OPERATOR_COALESCE":
             return self._each_branch(node, self.truth)
         if (place := self.places.at(node)) is not None:
-            return self._take_for(_TRUTH, place)
+            return self.take_for(TRUTH, place)
         match self.kind(node):
             case "number":
                 return self.places.make("x <> 0", x=self.number(node).real)
@@ -144,7 +151,7 @@ class Rule:
                 return self.places.make("TRY_CAST(x AS BOOLEAN)", x=self.plain(node))
         return self.plain(node)
 
-    def _take_for(self, what: int, place: Place) -> Node:
+    def take_for(self, what: int, place: Place) -> Node:
         """What lies at a place as its truth, text or number."""
         form = _FORMS.get(place.storage, _NONE)[what]
         return place.node if form == "x" else self.places.make(form, x=place.node)
@@ -162,7 +169,7 @@ class Rule:
         if "truth" in kinds:
             return _comparison(op, self.truth(left), self.truth(right))
         if "other" in kinds:
-            return self._try(_comparison(op, *(self._lists(left, right) or (self.plain(left), self.plain(right)))))
+            return self.attempt(_comparison(op, *(self.lists.compared(left, right) or (self.plain(left), self.plain(right)))))
         if "number" in kinds:
             return self._by_number(op, left, right)
         if "text" in kinds:
@@ -210,8 +217,8 @@ class Rule:
     def text(self, node: Node) -> Node:
         """An expression as VARCHAR."""
         if (place := self.places.at(node)) is not None:
-            return self._take_for(_TEXT, place)
-        if (item := self._one_item(node, _TEXT)) is not None:
+            return self.take_for(TEXT, place)
+        if (item := self.lists.one(node, TEXT)) is not None:
             return item
         if node.get("class") == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             return self._each_branch(node, self.text)
@@ -228,8 +235,8 @@ class Rule:
     def number(self, node: Node) -> NumberPair:
         """An expression as a number."""
         if (place := self.places.at(node)) is not None:
-            return NumberPair(self._take_for(_WHOLE, place), self._take_for(_REAL, place))
-        if (item := self._one_item(node, _REAL)) is not None:
+            return NumberPair(self.take_for(WHOLE, place), self.take_for(REAL, place))
+        if (item := self.lists.one(node, REAL)) is not None:
             return NumberPair(self.places.make("whole_of(x)", x=item), item)
         if node.get("class") == "CONSTANT" and node["literal"]["kind"] not in ("STRING", "BOOLEAN", "NULL_LITERAL"):
             return NumberPair(node if _is_whole(node) else None, self.places.make("CAST(x AS DOUBLE)", x=node))
@@ -242,7 +249,7 @@ class Rule:
                 exact = self._each_branch(taken, lambda each: self.number(each).exact or self.places.make("NULL::HUGEINT"))
             return NumberPair(exact, self._each_branch(node, lambda each: self.number(each).real))
         if node.get("class") == "FUNCTION" and (name := function_name(node)) in _ARITHMETIC:
-            return self._arithmetic(name, [self.number(each) for each in _arguments(node)])
+            return self._arithmetic(name, [self.number(each) for each in arguments_of(node)])
         match self.kind(node):
             case "number":
                 value = self.plain(node)
@@ -286,7 +293,7 @@ class Rule:
         """A call, cast, CASE or coalesce() of a query over values of two kinds, which take the kind of what they stand beside; None where
         it has none of these, or nothing says a kind."""
         of_class = node.get("class")
-        parts = [node["child"]] if of_class == "CAST" else _arguments(node) if of_class == "FUNCTION" else _branches(node)
+        parts = [node["child"]] if of_class == "CAST" else arguments_of(node) if of_class == "FUNCTION" else _branches(node)
         if not any((place := self.places.at(part)) is not None and place.storage == "json" for part in parts):
             return None
         if of_class == "CAST":
@@ -325,7 +332,7 @@ class Rule:
         if isinstance(found.get("children"), list):
             found["children"] = [self.plain(each) for each in found["children"]]
             if kind == "ARRAY_SLICE":
-                found["children"][0] = self._texts(node["children"][0]) or found["children"][0]
+                found["children"][0] = self.lists.taken(node["children"][0]) or found["children"][0]
         if isinstance(found.get("child"), dict):
             found["child"] = self.plain(found["child"])
         return found
@@ -338,10 +345,12 @@ class Rule:
         place = self.places.at(child)
         if place is not None and place.storage == "json" and _kind_of(name) == "number":
             return self._cast_json(cast, place.node)
-        if name == "LIST" and (texts := self._texts(child)) is not None:
-            return {**cast, "child": texts}
-        stored = ("text", "class", "json", "list", "struct") if self.tries and name == "VARCHAR" else ("text", "class", "json")
-        if place is not None and (place.storage not in stored or _kind_of(name) == "number"):
+        if (texts := self.lists.taken(child) if name in ("LIST", "VARCHAR") else None) is not None:
+            if name == "LIST":
+                return {**cast, "child": texts}
+            if place is None or place.storage in ("list", "json"):
+                return self.places.make(_AS_WRITTEN, x=texts, y=self.text(child))
+        if place is not None and (place.storage not in ("text", "class", "json") or _kind_of(name) == "number"):
             return {**cast, "child": place.node}  # as DuckDB casts what is stored
         if self.kind(child) in ("value", "text") or name == "VARCHAR":
             return {**cast, "child": self.text(child)}
@@ -382,7 +391,7 @@ class Rule:
         return {**node, "child": child}
 
     def _call(self, node: Node) -> Node:
-        name, arguments = function_name(node), _arguments(node)
+        name, arguments = function_name(node), arguments_of(node)
         if name in ("typeof", "pg_typeof") and any(self.kind(each) == "value" for each in arguments):
             hint = "Write json_type(json.w) = 'UBIGINT' of the value itself."
             raise UsageError(f"{name}() says what a column was made of all records, and a condition is of one.", hint=hint, code="E_QUERY")
@@ -394,7 +403,7 @@ class Rule:
             return self.places.make("CAST(x AS VARCHAR)", x=self.plain(arguments[0]))
         if name in ("len", "length", "array_length", "list_length") and len(arguments) == 1:
             return self._length(arguments[0])
-        if (found := self._of_list(node)) is not None:
+        if (found := self.lists.call(node)) is not None:
             return found
         if name in _OF_ARGUMENTS:
             common = self.kind(node)
@@ -403,12 +412,12 @@ class Rule:
             made = self._fit(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
         found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
-        return self._try(found) if scalar and name not in _SURE else found
+        return self.attempt(found) if scalar and name not in _SURE else found
 
     def _by_item(self, name: str, items: Node, *lambdas: Node) -> list[Node]:
         """The arguments of a function over a list's items; what a filter asks of an item is a condition."""
         asked = [{**each, "expr": self.truth(each["expr"])} if name in FILTERS and "expr" in each else each for each in lambdas]
-        return [self._items(items), *asked]
+        return [self.lists.items(items), *asked]
 
     def _fit(self, name: str, arguments: Sequence[Node]) -> list[Node]:
         """Arguments as the function takes them."""
@@ -446,107 +455,23 @@ class Rule:
         if taken & {"TIMESTAMP", "DATE"}:
             return self.places.make("TRY_CAST(x AS TIMESTAMP)", x=self.text(node))
         if place is not None and any(one.endswith("[]") for one in taken):
-            return self._list_of(place)
+            return self.lists.texts_of(place)
         return self.plain(node)
-
-    def _items(self, node: Node) -> Node:
-        """A value as the list it may be, null where it is none."""
-        place = self.places.at(node)
-        if place is None or place.storage == "list":
-            return node
-        if place.storage != "json":
-            return self.places.make("NULL::JSON[]")
-        return self.places.make(_JSON_ITEMS, x=place.node)
-
-    # lists of values of records: what functions say of them hangs on their items alone, not on what makes a column of all records
-
-    def _list_of(self, place: Place) -> Node:
-        """The texts of a list's items, null where it is none."""
-        if place.storage not in ("json", "list"):
-            return self.places.make("NULL::VARCHAR[]")
-        items = _JSON_ITEMS if place.storage == "json" else "x"
-        return self.places.make(f"list_transform({items}, lambda e: y)", x=place.node, y=self._take_for(_TEXT, self._item_of(place)))
-
-    def _item_of(self, place: Place) -> Place:
-        return self.places.keep("", place.type.children[0][1], column("e")) if place.storage == "list" else Place("json", column("e"))
-
-    def _item(self, node: Node) -> Place | None:
-        """What an item `e` of a list is that may be one of any kinds; None where an expression is no such list."""
-        name = function_name(node) if node.get("class") == "FUNCTION" else ""
-        if name in FILTERS:
-            return self._item(_arguments(node)[0])
-        if self._of_list(node) is not None and self._one_item(node, _TEXT) is None:
-            return Place("text", column("e"))
-        found, place = self.places.steps(node), self.places.at(node)
-        of = (found[0].get("_of") or [""])[0] if found is not None else ""
-        return self._item_of(place) if place is not None and (not of or columns.kind(of) == "json") else None
-
-    def _texts(self, node: Node, what: int = _TEXT) -> Node | None:
-        """The items of such a list as texts or numbers, null where it is no list; None where an expression is none."""
-        if not self.tries or (item := self._item(node)) is None:
-            return None
-        place = self.places.at(node)
-        items = self.plain(node) if place is None else self._items(node)
-        return self.places.make("list_transform(x, lambda e: y)", x=items, y=self._take_for(what, item))
-
-    def _lists(self, *sides: Node) -> list[Node] | None:
-        """Two lists to compare, of which one is written out: as numbers where all that is written is, else as texts."""
-        written = [each for each in sides if each.get("class") == "FUNCTION" and function_name(each) == "list_value"]
-        if len(written) != 1:
-            return None
-        what = _REAL if {self.kind(each) for each in _arguments(written[0])} == {"number"} else _TEXT
-        made = [self._written(each, what) if each is written[0] else self._texts(each, what) for each in sides]
-        return None if None in made else made  # type: ignore[return-value]
-
-    def _written(self, node: Node, what: int) -> Node:
-        taken = [self.number(each).real if what == _REAL else self.text(each) for each in _arguments(node)]
-        return {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], taken, strict=True)]}
-
-    def _one_item(self, node: Node, what: int) -> Node | None:
-        """A call that gives one of a list's items, which takes the kind of what it stands beside."""
-        if node.get("type") == "ARRAY_EXTRACT" and self.places.steps(node) is None:  # one of what a function of lists gives
-            items, at = node["children"]
-            return None if (texts := self._texts(items, what)) is None else operator("ARRAY_EXTRACT", texts, self.plain(at))
-        called, name, arguments = _of_lists(node)
-        if called not in _ONE or (texts := self._texts(arguments[0], what)) is None:
-            return None
-        return self._apply(name, [texts, *map(self.plain, arguments[1:])])
-
-    def _apply(self, name: str, arguments: Sequence[Node]) -> Node:
-        names = [f"a{at}" for at in range(len(arguments))]
-        return self._try(self.places.make(f"{name}({', '.join(names)})", **dict(zip(names, arguments, strict=True))))
-
-    def _of_list(self, node: Node) -> Node | None:
-        """A call of a function of lists, as which it takes their items: as numbers for sums and such, else as texts."""
-        called, name, arguments = _of_lists(node)
-        kind = _TAKEN.get(called, _TEXT)
-        lists = [self._texts(each, kind) for each in arguments]
-        if all(each is None for each in lists):
-            return None
-        made = []
-        for at, (each, found) in enumerate(zip(arguments, lists, strict=True)):
-            if found is None and each.get("class") == "FUNCTION" and function_name(each) == "list_value":
-                found = self._written(each, kind)
-            made.append(found or (self.text(each) if _WITH_ITEM.get(called) == at else self.plain(each)))
-        if called not in _SORTED:
-            return self._apply(name, made)
-        keyed = self.places.make("list_transform(x, lambda e: {'k': real_in(e), 'v': e})", x=made[0])  # by size, then texts
-        return self.places.make("list_transform(x, lambda e: e.v)", x=self._apply(name, [keyed, *made[1:]]))
 
     def _contains(self, box: Node, item: Node) -> Node:
         """`x in [1, 2]`, `'a' in json.tags`, `'ar' in txt`: an item of a list, or a part of a text."""
         if box.get("class") == "FUNCTION" and function_name(box) == "list_value":
-            return self._among(item, _arguments(box))
+            return self._among(item, arguments_of(box))
         place = self.places.at(box)
-        if place is None and (texts := self._texts(box)) is not None:
+        if place is None and (texts := self.lists.taken(box)) is not None:
             return self.places.make("list_contains(x, y)", x=texts, y=self.text(item))
         if place is None and self.kind(box) == "other":
-            return self._try(self.places.make("contains(x, y)", x=self.plain(box), y=self.plain(item)))
+            return self.attempt(self.places.make("contains(x, y)", x=self.plain(box), y=self.plain(item)))
         wanted = self.text(item)
         part = self.places.make("contains(x, y)", x=self.text(box), y=wanted)
         if place is None or place.storage not in ("json", "list"):
             return part
-        member = self.places.make("list_contains(x, y)", x=self._list_of(place), y=wanted)
+        member = self.places.make("list_contains(x, y)", x=self.lists.texts_of(place), y=wanted)
         return member if place.storage == "list" else self.places.make("coalesce(x, y)", x=member, y=part)
 
     def _length(self, node: Node) -> Node:
@@ -559,7 +484,7 @@ class Rule:
             return self.places.make(count, x=place.node, y=length)
         return length
 
-    def _try(self, node: Node) -> Node:
+    def attempt(self, node: Node) -> Node:
         """Unknown where it would be an error. DuckDB cannot try a subquery."""
         return node if not self.tries or any(nodes(node, "SUBQUERY")) else operator("OPERATOR_TRY", node)
 
@@ -573,31 +498,13 @@ class Rule:
 
 _TESTS = frozenset({"OPERATOR_NOT", "OPERATOR_IS_NULL", "OPERATOR_IS_NOT_NULL", "COMPARE_IN", "COMPARE_NOT_IN"})
 _OF_ARGUMENTS = frozenset({"greatest", "least", "nullif", "min", "max", "any_value", "first", "last"})
-FILTERS = frozenset({"list_filter", "filter", "array_filter"})
-BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "array_transform", "unnest"}
-"""Functions over the items of a list, which take a value of two kinds as the list it may be."""
-_JSON_ITEMS = "CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END"
-_ONE = frozenset({"min", "max", "first", "last", "any_value", "mode", "extract", "element"})
-_SORTED = frozenset({"sort", "reverse_sort"})
-_TAKEN = {  # what functions of lists take items for, others texts
-    **dict.fromkeys(("bool_and", "bool_or"), _TRUTH), **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _WHOLE), **dict.fromkeys((
-        "sum", "avg", "product", "reduce", "median", "mad", "sem", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "kurtosis",
-        "kurtosis_pop", "skewness", "cosine_distance", "cosine_similarity", "distance", "dot_product", "inner_product",
-        "negative_dot_product", "negative_inner_product",
-    ), _REAL),
-}  # fmt: skip
-_WITH_ITEM = {"position": 1, "indexof": 1, "append": 1, "push_back": 1, "push_front": 1, "prepend": 0}
-"""Functions of lists that take an item, and where."""
+_AS_WRITTEN = "coalesce('[' || array_to_string(list_transform(x, lambda e: coalesce(e, 'NULL')), ', ') || ']', y)"
 _JOINED = frozenset({"concat", "concat_ws", "||"})
 _OURS = frozenset({"startswith", "endswith", "matches", "words_of", "tagged"})
 _OF_TEXT = _OURS | {"hash"}  # which would take a value as it is stored
 _SURE = _OURS | {  # scalar functions that raise no error
     "lower", "upper", "trim", "starts_with", "ends_with", "prefix", "suffix", "~~", "!~~", "~~*", "!~~*", "~~~", "list_value",
 }  # fmt: skip
-
-
-def _arguments(node: Node) -> list[Node]:
-    return [each["expression"] for each in node["arguments"]]
 
 
 def _branches(node: Node) -> list[Node]:
@@ -614,20 +521,6 @@ def _as_case(rule: Rule, node: Node) -> Node:
     *others, last = node["children"]
     checks = [{"when_expr": rule.places.make("x IS NOT NULL", x=rule.number(each).real), "then_expr": each} for each in others]
     return {"class": "CASE", "type": "CASE_EXPR", "alias": "", "case_checks": checks, "else_expr": last, **NOWHERE}
-
-
-def _of_lists(node: Node) -> tuple[str, str, list[Node]]:
-    """What a call of a function of lists does, its name and its arguments: `sum` of `list_sum(x)` and `list_aggregate(x, 'sum')`; "" of
-    any other."""
-    name = function_name(node) if node.get("class") == "FUNCTION" else ""
-    called = next((name.removeprefix(each) for each in ("list_", "array_") if name.startswith(each)), "")
-    if not called or name in BY_ITEM or called == "value":
-        return "", "", []
-    arguments = _arguments(node)
-    if called in ("aggr", "aggregate") and len(arguments) == 2 and arguments[1].get("class") == "CONSTANT":
-        called = str(arguments[1]["literal"]["text"])
-        return called, f"list_{called}", arguments[:1]
-    return called, name, arguments
 
 
 def _type_name(node: Node) -> str:

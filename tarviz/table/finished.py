@@ -6,7 +6,8 @@ import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from tarviz.table.comparisons import BY_ITEM, FILTERS, Rule, is_read
+from tarviz.table.comparisons import Rule, is_read
+from tarviz.table.list_functions import BY_ITEM, FILTERS
 from tarviz.table.packages import duckdb
 from tarviz.table.places import Places
 from tarviz.table.sql import Node, Question, common_tables, function_name, nodes, own_name, parse, replace_nodes, select_of, write

@@ -1,0 +1,143 @@
+"""Functions of lists in a condition: what they say of a record hangs on the items of its own list, whatever other records hold.
+
+Items are taken as texts, as numbers by sums and such; one that is chosen (`list_max(json.a)`, `list_sort(json.a)[1]`) takes the kind of
+what it stands beside. `list_sort` puts numbers by their size, then texts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tarviz.table import columns
+from tarviz.table.places import Place
+from tarviz.table.sql import Node, column, function_name, operator
+
+if TYPE_CHECKING:
+    from tarviz.table.comparisons import Rule
+
+TRUTH, TEXT, WHOLE, REAL = range(4)  # what a value may be taken for
+FILTERS = frozenset({"list_filter", "filter", "array_filter"})
+BY_ITEM = FILTERS | {"list_transform", "list_apply", "apply", "array_apply", "array_transform", "unnest"}
+"""Functions over the items of a list, which take a value of two kinds as the list it may be."""
+_JSON_ITEMS = "CASE WHEN json_type(x) = 'ARRAY' THEN json_extract(x, '$[*]') END"
+_ONE = frozenset({"min", "max", "first", "last", "any_value", "mode", "extract", "element"})
+_SORTED = frozenset({"sort", "reverse_sort"})
+TAKEN = {  # what functions of lists take items for, others texts
+    **dict.fromkeys(("bool_and", "bool_or"), TRUTH), **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), WHOLE), **dict.fromkeys((
+        "sum", "avg", "product", "reduce", "median", "mad", "sem", "stddev_pop", "stddev_samp", "var_pop", "var_samp", "kurtosis",
+        "kurtosis_pop", "skewness", "cosine_distance", "cosine_similarity", "distance", "dot_product", "inner_product",
+        "negative_dot_product", "negative_inner_product",
+    ), REAL),
+}  # fmt: skip
+_WITH_ITEM = {"position": 1, "indexof": 1, "append": 1, "push_back": 1, "push_front": 1, "prepend": 0}
+"""Functions of lists that take an item, and where."""
+
+
+@dataclass(slots=True, eq=False)
+class Lists:
+    """Writes calls of functions of lists by a `rule`."""
+
+    rule: Rule
+
+    def items(self, node: Node) -> Node:
+        """A value as the list it may be, null where it is none."""
+        place = self.rule.places.at(node)
+        if place is None or place.storage == "list":
+            return node
+        if place.storage != "json":
+            return self.rule.places.make("NULL::JSON[]")
+        return self.rule.places.make(_JSON_ITEMS, x=place.node)
+
+    def texts_of(self, place: Place) -> Node:
+        """The texts of a list's items, null where it is none."""
+        if place.storage not in ("json", "list"):
+            return self.rule.places.make("NULL::VARCHAR[]")
+        items = _JSON_ITEMS if place.storage == "json" else "x"
+        text = self.rule.take_for(TEXT, self._item_of(place))
+        return self.rule.places.make(f"list_transform({items}, lambda e: y)", x=place.node, y=text)
+
+    def _item_of(self, place: Place) -> Place:
+        return self.rule.places.keep("", place.type.children[0][1], column("e")) if place.storage == "list" else Place("json", column("e"))
+
+    def _item(self, node: Node) -> Place | None:
+        """What an item `e` of a list is that may be one of any kinds; None where an expression is no such list."""
+        name = function_name(node) if node.get("class") == "FUNCTION" else ""
+        if name in FILTERS:
+            return self._item(arguments_of(node)[0])
+        if self.call(node) is not None and self.one(node, TEXT) is None:
+            return Place("text", column("e"))
+        found, place = self.rule.places.steps(node), self.rule.places.at(node)
+        of = (found[0].get("_of") or [""])[0] if found is not None else ""
+        return self._item_of(place) if place is not None and (not of or columns.kind(of) == "json") else None
+
+    def taken(self, node: Node, what: int = TEXT) -> Node | None:
+        """The items of such a list as texts or numbers, null where it is no list; None where an expression is none."""
+        if not self.rule.tries or (item := self._item(node)) is None:
+            return None
+        place = self.rule.places.at(node)
+        items = self.rule.plain(node) if place is None else self.items(node)
+        return self.rule.places.make("list_transform(x, lambda e: y)", x=items, y=self.rule.take_for(what, item))
+
+    def compared(self, *sides: Node) -> list[Node] | None:
+        """Two lists to compare, of which one is written out: as numbers where all that is written is, else as texts."""
+        written = [each for each in sides if each.get("class") == "FUNCTION" and function_name(each) == "list_value"]
+        if len(written) != 1:
+            return None
+        what = REAL if {self.rule.kind(each) for each in arguments_of(written[0])} == {"number"} else TEXT
+        made = [self._written(each, what) if each is written[0] else self.taken(each, what) for each in sides]
+        return None if None in made else made  # type: ignore[return-value]
+
+    def _written(self, node: Node, what: int) -> Node:
+        taken = [self.rule.number(each).real if what == REAL else self.rule.text(each) for each in arguments_of(node)]
+        return {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], taken, strict=True)]}
+
+    def one(self, node: Node, what: int) -> Node | None:
+        """A call that gives one of a list's items, which takes the kind of what it stands beside."""
+        if node.get("type") == "ARRAY_EXTRACT" and self.rule.places.steps(node) is None:  # one of what a function of lists gives
+            items, at = node["children"]
+            return None if (texts := self.taken(items, what)) is None else operator("ARRAY_EXTRACT", texts, self.rule.plain(at))
+        called, name, arguments = list_call(node)
+        if called not in _ONE or (texts := self.taken(arguments[0], what)) is None:
+            return None
+        return self._apply(name, [texts, *map(self.rule.plain, arguments[1:])])
+
+    def _apply(self, name: str, arguments: Sequence[Node]) -> Node:
+        names = [f"a{at}" for at in range(len(arguments))]
+        return self.rule.attempt(self.rule.places.make(f"{name}({', '.join(names)})", **dict(zip(names, arguments, strict=True))))
+
+    def call(self, node: Node) -> Node | None:
+        """A call of a function of lists, as which it takes their items: as numbers for sums and such, else as texts."""
+        called, name, arguments = list_call(node)
+        kind = TAKEN.get(called, TEXT)
+        lists = [self.taken(each, kind) for each in arguments]
+        if all(each is None for each in lists):
+            return None
+        made = []
+        for at, (each, found) in enumerate(zip(arguments, lists, strict=True)):
+            if found is None and each.get("class") == "FUNCTION" and function_name(each) == "list_value":
+                found = self._written(each, kind)
+            made.append(found or (self.rule.text(each) if _WITH_ITEM.get(called) == at else self.rule.plain(each)))
+        if called not in _SORTED:
+            return self._apply(name, made)
+        keyed = self.rule.places.make("list_transform(x, lambda e: {'k': real_in(e), 'v': e})", x=made[0])  # by size, then texts
+        return self.rule.places.make("list_transform(x, lambda e: e.v)", x=self._apply(name, [keyed, *made[1:]]))
+
+
+def arguments_of(node: Node) -> list[Node]:
+    return [each["expression"] for each in node["arguments"]]
+
+
+def list_call(node: Node) -> tuple[str, str, list[Node]]:
+    """What a call of a function of lists does, its name and its arguments: `sum` of `list_sum(x)` and `list_aggregate(x, 'sum')`; "" of
+    any other."""
+    name = function_name(node) if node.get("class") == "FUNCTION" else ""
+    called = next((name.removeprefix(each) for each in ("list_", "array_") if name.startswith(each)), "")
+    if not called or name in BY_ITEM or called == "value":
+        return "", "", []
+    arguments = arguments_of(node)
+    if called in ("aggr", "aggregate") and len(arguments) == 2 and arguments[1].get("class") == "CONSTANT":
+        called = str(arguments[1]["literal"]["text"])
+        return called, f"list_{called}", arguments[:1]
+    return called, name, arguments
