@@ -9,7 +9,7 @@ raises an error. DuckDB's own casts do (`'"cat"'::JSON = 'cat'`), and they depen
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
@@ -65,10 +65,10 @@ class Rule:
     base: duckdb.DuckDBPyConnection
     places: Places
     tries: bool = True
-    lists: Lists = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.lists = Lists(self)
+    @property
+    def lists(self) -> Lists:
+        return Lists(self)  # made anew: in a circle a table would outlive those who ask it
 
     # what an expression is
 
@@ -403,8 +403,10 @@ class Rule:
             return self.places.make("CAST(x AS VARCHAR)", x=self.plain(arguments[0]))
         if name in ("len", "length", "array_length", "list_length") and len(arguments) == 1:
             return self._length(arguments[0])
-        if (found := self.lists.call(node)) is not None:
-            return found
+        return self.lists.call(node) or self._other_call(node)
+
+    def _other_call(self, node: Node) -> Node:
+        name, arguments = function_name(node), arguments_of(node)
         if name in _OF_ARGUMENTS:
             common = self.kind(node)
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
