@@ -24,7 +24,7 @@ from tarviz.model.types import URL, Block, Buffer
 from tarviz.read import spans
 from tarviz.read.headers import headers_alone
 from tarviz.read.shard import adjacent_blocks
-from tarviz.read.shard_index import shard_index
+from tarviz.read.shard_index import refusal, shard_index
 from tarviz.read.stream import ReadOptions, ReadReport
 from tarviz.stores.base import READ, read_at
 from tarviz.table.columns import NAMES, ON_REQUEST, Part
@@ -65,7 +65,8 @@ def chunks(url: URL, options: ReadOptions, parts: set[Part], report: ReadReport)
     if tiers == {"names"} or (not tiers & ON_REQUEST and _roomy(url)):
         index = shard_index(url, options)
         assert index is not None  # may_stream is true
-        if tiers == {NAMES.tier} or not (index.packed or index.members.sparse):
+        whole = not options.strict or refusal(url, options, index) is None  # what strict reading refuses has no number here either
+        if whole and (tiers == {NAMES.tier} or not (index.packed or index.members.sparse)):
             yield from _around(url, index)
             for fault in index.warnings:
                 report.add(Fault(fault["code"], fault["message"], url))

@@ -223,5 +223,5 @@ def _checksum(file: Path) -> str:
 
 def name(url: str, now: dict[str, Any], options: ReadOptions) -> str:
     """The name of the file that is kept for one version of a shard, whichever way its URL is spelled."""
-    choices = [now, options.key_split, options.duplicates, options.concatenated]
+    choices = [now, options.key_split, options.duplicates, options.concatenated, *(["strict"] if options.strict else [])]
     return cache_files.stem(url) + digest(json.dumps(choices, sort_keys=True))

@@ -136,3 +136,15 @@ class TestAroundPayloads:
 
         with pytest.raises(ChangedError, match="shorter than its index says"):
             chunk.read(chunk.members("jpg")[0], 1024)
+
+
+@pytest.mark.filterwarnings("ignore:W_NO_EOF")
+@pytest.mark.parametrize("size", [3_000, 1_500_000])
+def test_what_strict_reading_refuses_is_in_no_column(tmp_path, size):
+    """Whether a question reads names or values first, and whatever a lenient table has kept."""
+    (tmp_path / "a.tar").write_bytes(shard(size, 3)[:-1024])
+    for strict, count in ((False, 3), (True, 2)):
+        table = tarviz.table(tmp_path / "a.tar", strict=strict)
+        assert count == len(table)
+        assert [(count, count)] == table.sql("SELECT count(*), count(cls) FROM records").fetchall()
+        assert ["E_NO_EOF" if strict else "W_NO_EOF"] == list(table.passes.findings())
