@@ -134,10 +134,10 @@ def list_call(node: Node) -> tuple[str, str, list[Node]]:
     any other."""
     name = function_name(node) if node.get("class") == "FUNCTION" else ""
     called = next((name.removeprefix(each) for each in ("list_", "array_") if name.startswith(each)), "")
-    if not called or name in BY_ITEM or called == "value":
+    arguments = arguments_of(node) if called else []
+    if not arguments or name in BY_ITEM or called == "value":
         return "", "", []
-    arguments = arguments_of(node)
     if called in ("aggr", "aggregate") and len(arguments) == 2 and arguments[1].get("class") == "CONSTANT":
-        called = str(arguments[1]["literal"]["text"])
-        return called, f"list_{called}", arguments[:1]
+        wanted = str(arguments[1]["literal"]["text"]).lower()
+        return (wanted, f"list_{wanted}", arguments[:1]) if wanted.isidentifier() else ("", "", [])
     return called, name, arguments
