@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from tarviz.model.errors import UsageError
 from tarviz.table import columns
-from tarviz.table.list_functions import BY_ITEM, FILTERS, REAL, TAKEN, TEXT, TRUTH, WHOLE, Lists, arguments_of, list_call
+from tarviz.table.list_functions import BY_ITEM, FILTERS, REAL, TAKEN, TEXT, TRUTH, WHOLE, Lists, arguments_of, list_call, with_arguments
 from tarviz.table.packages import duckdb
 from tarviz.table.places import INTEGERS, NUMBERS, Place, Places, Storage
 from tarviz.table.sql import NOWHERE, Node, function_name, no_function, nodes, operator, signatures
@@ -80,7 +80,7 @@ class Rule:
             return {"STRING": "text", "BOOLEAN": "truth", "NULL_LITERAL": "null"}.get(literal, "number")  # type: ignore[return-value]
         if of_class in ("COMPARISON", "CONJUNCTION", "BETWEEN") or node.get("type") in _TESTS:
             return "truth"
-        if self.places.steps(node) is not None or self.lists.one(node, TEXT) is not None:
+        if self.places.steps(node) is not None or self.lists.gives_item(node):
             return "value"
         if of_class == "CASE" or node.get("type") == "OPERATOR_COALESCE":
             return self._common(_branches(node))
@@ -102,7 +102,7 @@ class Rule:
             return "number" if found == "value" and all(map(self._is_number, arguments_of(node))) else found
         if name == "as_text":
             return "text"
-        if (taken := TAKEN.get(list_call(node)[0])) is not None and self.lists.call(node) is not None:
+        if (taken := TAKEN.get(list_call(node)[0])) is not None and self.lists.takes_lists(node):
             return "truth" if taken == TRUTH else "number"
         return "number" if name in _ARITHMETIC else _kind_of(self._type_given(name))
 
@@ -412,7 +412,7 @@ class Rule:
             made = [self.number(each).real if common == "number" else self.text(each) for each in arguments]
         else:
             made = self._fit(name, self._by_item(name, *arguments) if name in BY_ITEM and arguments else arguments)
-        found = {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
+        found = with_arguments(node, made)
         scalar = all(what != "aggregate" for what, _, _ in signatures(self.base, name))
         return self.attempt(found) if scalar and name not in _SURE else found
 

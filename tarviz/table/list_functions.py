@@ -44,45 +44,59 @@ class Lists:
     def items(self, node: Node) -> Node:
         """A value as the list it may be, null where it is none."""
         place = self.rule.places.at(node)
-        if place is None or place.storage == "list":
-            return node
-        if place.storage != "json":
-            return self.rule.places.make("NULL::JSON[]")
-        return self.rule.places.make(_JSON_ITEMS, x=place.node)
+        return node if place is None or place.storage == "list" else self._list_at(place)
 
     def texts_of(self, place: Place) -> Node:
         """The texts of a list's items, null where it is none."""
-        if place.storage not in ("json", "list"):
-            return self.rule.places.make("NULL::VARCHAR[]")
-        items = _JSON_ITEMS if place.storage == "json" else "x"
-        text = self.rule.take_for(TEXT, self._item_of(place))
-        return self.rule.places.make(f"list_transform({items}, lambda e: y)", x=place.node, y=text)
+        return self._each(self._list_at(place), self._item_at(place), TEXT)
 
-    def _item_of(self, place: Place) -> Place:
+    def _list_at(self, place: Place) -> Node:
+        if place.storage == "list":
+            return place.node
+        return self.rule.places.make(_JSON_ITEMS, x=place.node) if place.storage == "json" else self.rule.places.make("NULL::JSON[]")
+
+    def _item_at(self, place: Place) -> Place:
         return self.rule.places.keep("", place.type.children[0][1], column("e")) if place.storage == "list" else Place("json", column("e"))
+
+    def _each(self, items: Node, item: Place, what: int) -> Node:
+        return self.rule.places.make("list_transform(x, lambda e: y)", x=items, y=self.rule.take_for(what, item))
+
+    # what an expression is
 
     def _item(self, node: Node) -> Place | None:
         """What an item `e` of a list is that may be one of any kinds; None where an expression is no such list."""
-        name = function_name(node) if node.get("class") == "FUNCTION" else ""
-        if name in FILTERS:
+        if not self.rule.tries:
+            return None
+        if node.get("class") == "FUNCTION" and function_name(node) in FILTERS:
             return self._item(arguments_of(node)[0])
-        if self.call(node) is not None and self.one(node, TEXT) is None:
+        if self.takes_lists(node) and not self.gives_item(node):
             return Place("text", column("e"))
         found, place = self.rule.places.steps(node), self.rule.places.at(node)
         of = (found[0].get("_of") or [""])[0] if found is not None else ""
-        return self._item_of(place) if place is not None and (not of or columns.kind(of) == "json") else None
+        return self._item_at(place) if place is not None and (not of or columns.kind(of) == "json") else None
+
+    def takes_lists(self, node: Node) -> bool:
+        """Whether this calls a function of lists with such a list."""
+        return any(self._item(each) is not None for each in list_call(node)[2])
+
+    def gives_item(self, node: Node) -> bool:
+        """Whether this gives one of such a list's items, which takes the kind of what it stands beside."""
+        if node.get("type") == "ARRAY_EXTRACT":  # of what a function of lists gives; of a path it is one
+            return self.rule.places.steps(node) is None and self._item(node["children"][0]) is not None
+        called, _, arguments = list_call(node)
+        return called in _ONE and self._item(arguments[0]) is not None
+
+    # how it is written
 
     def taken(self, node: Node, what: int = TEXT) -> Node | None:
         """The items of such a list as texts or numbers, null where it is no list; None where an expression is none."""
-        if not self.rule.tries or (item := self._item(node)) is None:
+        if (item := self._item(node)) is None:
             return None
-        place = self.rule.places.at(node)
-        items = self.rule.plain(node) if place is None else self.items(node)
-        return self.rule.places.make("list_transform(x, lambda e: y)", x=items, y=self.rule.take_for(what, item))
+        return self._each(self.rule.plain(node) if self.rule.places.at(node) is None else self.items(node), item, what)
 
     def compared(self, *sides: Node) -> list[Node] | None:
         """Two lists to compare, of which one is written out: as numbers where all that is written is, else as texts."""
-        written = [each for each in sides if each.get("class") == "FUNCTION" and function_name(each) == "list_value"]
+        written = [each for each in sides if _is_written(each)]
         if len(written) != 1:
             return None
         what = REAL if {self.rule.kind(each) for each in arguments_of(written[0])} == {"number"} else TEXT
@@ -90,18 +104,22 @@ class Lists:
         return None if None in made else made  # type: ignore[return-value]
 
     def _written(self, node: Node, what: int) -> Node:
-        taken = [self.rule.number(each).real if what == REAL else self.rule.text(each) for each in arguments_of(node)]
-        return {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], taken, strict=True)]}
+        return with_arguments(node, [self.rule.number(each).real if what == REAL else self.rule.text(each) for each in arguments_of(node)])
 
     def one(self, node: Node, what: int) -> Node | None:
-        """A call that gives one of a list's items, which takes the kind of what it stands beside."""
-        if node.get("type") == "ARRAY_EXTRACT" and self.rule.places.steps(node) is None:  # one of what a function of lists gives
-            items, at = node["children"]
-            return None if (texts := self.taken(items, what)) is None else operator("ARRAY_EXTRACT", texts, self.rule.plain(at))
-        called, name, arguments = list_call(node)
-        if called not in _ONE or (texts := self.taken(arguments[0], what)) is None:
+        """A call that gives one of a list's items as its text or number; None where an expression is none."""
+        if not self.gives_item(node):
             return None
-        return self._apply(name, [texts, *map(self.rule.plain, arguments[1:])])
+        if node.get("type") == "ARRAY_EXTRACT":
+            items, at = node["children"]
+            return operator("ARRAY_EXTRACT", self._taken(items, what), self.rule.plain(at))
+        _, name, (items, *others) = list_call(node)
+        return self._apply(name, [self._taken(items, what), *map(self.rule.plain, others)])
+
+    def _taken(self, node: Node, what: int) -> Node:
+        found = self.taken(node, what)
+        assert found is not None  # `gives_item` says so
+        return found
 
     def _apply(self, name: str, arguments: Sequence[Node]) -> Node:
         names = [f"a{at}" for at in range(len(arguments))]
@@ -109,15 +127,13 @@ class Lists:
 
     def call(self, node: Node) -> Node | None:
         """A call of a function of lists, as which it takes their items: as numbers for sums and such, else as texts."""
+        if not self.takes_lists(node):
+            return None
         called, name, arguments = list_call(node)
         kind = TAKEN.get(called, TEXT)
-        lists = [self.taken(each, kind) for each in arguments]
-        if all(each is None for each in lists):
-            return None
         made = []
-        for at, (each, found) in enumerate(zip(arguments, lists, strict=True)):
-            if found is None and each.get("class") == "FUNCTION" and function_name(each) == "list_value":
-                found = self._written(each, kind)
+        for at, each in enumerate(arguments):
+            found = self._written(each, kind) if _is_written(each) else self.taken(each, kind)
             made.append(found or (self.rule.text(each) if _WITH_ITEM.get(called) == at else self.rule.plain(each)))
         if called not in _SORTED:
             return self._apply(name, made)
@@ -127,6 +143,16 @@ class Lists:
 
 def arguments_of(node: Node) -> list[Node]:
     return [each["expression"] for each in node["arguments"]]
+
+
+def with_arguments(node: Node, made: Sequence[Node]) -> Node:
+    """A call with others in the places of its arguments."""
+    return {**node, "arguments": [{**was, "expression": new} for was, new in zip(node["arguments"], made, strict=True)]}
+
+
+def _is_written(node: Node) -> bool:
+    """Whether this is a list written out: `[1, 2]`."""
+    return node.get("class") == "FUNCTION" and function_name(node) == "list_value"
 
 
 def list_call(node: Node) -> tuple[str, str, list[Node]]:
