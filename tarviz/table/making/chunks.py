@@ -6,7 +6,6 @@ than is needed: from a file, or over a net by ranges, several in flight.
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -108,9 +107,9 @@ def _around(url: URL, index: ShardIndex) -> Iterator[Chunk]:
             def read(
                 rows: NDArray[np.int64], most: int | None = None, place: NDArray[np.int64] = place, size: NDArray[np.int64] = size
             ) -> list[Buffer]:
-                length = size[rows] if most is None else np.minimum(size[rows], most)
-                found = payloads(place[rows].tolist(), length.tolist())
-                if any(map(operator.ne, map(len, found), length)):
+                wanted = (size[rows] if most is None else np.minimum(size[rows], most)).tolist()
+                found = payloads(place[rows].tolist(), wanted)
+                if [*map(len, found)] != wanted:
                     raise ChangedError("the file is shorter than its index says.", shard=url, hint="Ask again.")
                 return found
 
