@@ -33,11 +33,8 @@ SIDE = 144
 """Pixels a side of a thumbnail."""
 
 EAGER = "eager"
-TITLES = {"tf": "tf.data", "eager": "eager", "ray_data": "Ray Data"}
-SENTENCES = {
-    "tf": "as .tf() runs them: ops as a TensorFlow graph where they have one",
-    "ray_data": "as .ray_data() runs them: record by record in Ray's workers",
-}
+TITLES = {"tf": "tf.data", "eager": "eager"}
+SENTENCES = {"tf": "as .tf() runs them: ops as a TensorFlow graph where they have one"}
 """What another runner makes of the chains, for people who choose one."""
 
 Values = dict[str, Any]

@@ -43,7 +43,7 @@ from tarviz.widgets.host.behind import start_thread
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 from tarviz.widgets.panes.overlays import Overlays
 
-_NOT_BESIDE = ("eager", "torch", "indexed")  # itself, and what gives the same by another way of asking
+_SAME = ("eager", "torch", "indexed", "ray_data")  # itself, and what runs it in other processes or asks for it in another way
 MOST = 32
 """Records that are compared at most."""
 
@@ -156,9 +156,9 @@ class Compare(Controller):
     def _beside(self, runner: str) -> list[Column]:
         """Give every chain a column of another runner, after its own; the columns that are new."""
         name = {title: key for key, title in TITLES.items()}.get(runner, runner)
-        if name not in plugins.names("runners"):
-            there = ", ".join(TITLES.get(each, each) for each in plugins.names("runners"))
-            raise UsageError(f"There is no runner {runner!r}.", hint=f"There are {there}.")
+        if name not in (others := _others()):
+            there = ", ".join(TITLES.get(each, each) for each in others)
+            raise UsageError(f"There is no runner {runner!r} to compare with.", hint=f"Those to compare with: {there}.")
         known = {(column.name, column.runner) for column in self.columns}
         fresh = []
         made = []
@@ -305,7 +305,7 @@ class Compare(Controller):
     def first(self, session: str = "") -> Answer:
         self.wait(_AT_FIRST)
         message, buffers = self.poll()
-        others = [[name, TITLES.get(name, name), SENTENCES.get(name, "")] for name in plugins.names("runners") if name not in _NOT_BESIDE]
+        others = [[name, TITLES.get(name, name), SENTENCES.get(name, "")] for name in _others()]
         config: Message = {"title": self.title, "runners": others, "most": MOST, "python": readable(self.spec)}
         return {"config": config, "poll": message}, buffers
 
@@ -372,6 +372,11 @@ class Compare(Controller):
         except IndexError:
             pass
         raise UsageError("There is no such step (any more).")
+
+
+def _others() -> list[str]:
+    """The runners that may make of a record what the eager one does not."""
+    return [name for name in plugins.names("runners") if name not in _SAME]
 
 
 def _requests(record: int, column: int, step: int) -> Iterator[tuple[str, Message]]:

@@ -93,8 +93,8 @@ def test_what_a_column_took_and_how_far_it_is_apart():
     column = Column("one", Chain(), 0, strips=[Strip([], 2.0), None, Strip([], 4.0, difference=0.5), Strip([], 9.0, error=ValueError())])
 
     assert (3.0, 0.5, 3, "eager") == (column.seconds, column.difference, len(column.done), column.title)
-    empty = Column("one", Chain(), 0, "ray_data", [None])
-    assert (None, None, "Ray Data") == (empty.seconds, empty.difference, empty.title)
+    empty = Column("one", Chain(), 0, "tf", [None])
+    assert (None, None, "tf.data") == (empty.seconds, empty.difference, empty.title)
     assert "other" == Column("one", Chain(), 0, "other").title
 
 

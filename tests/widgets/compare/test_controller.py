@@ -221,6 +221,13 @@ class TestColumns:
         with pytest.raises(UsageError, match=r"no runner 'spark'.*tf\.data"):
             Compare(shard, "decode(png)", columns=["spark"])
 
+    @pytest.mark.parametrize("runner", ["eager", "ray_data", "torch"])
+    def test_what_runs_the_same_ops_is_not_offered(self, shard: Path, runner: str):
+        with pytest.raises(UsageError, match=rf"no runner '{runner}' to compare with.*tf\.data"):
+            Compare(shard, "decode(png)", columns=[runner])
+
+        assert ["tf"] == [name for name, *_ in Compare(shard, "decode(png)").first()[0]["config"]["runners"]]
+
     def test_a_column_can_be_added_later(self, shard: Path):
         pytest.importorskip("tensorflow")
         run = done(shard, {"a": "decode(png)"}, records=1)
