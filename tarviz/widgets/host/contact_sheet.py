@@ -60,7 +60,7 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(13)
-    small = ImageFont.load_default(11)
+    small = ImageFont.load_default(12)  # in 11 a space is hardly seen
     gap, caption = 8, 16
     rows = -(-len(cells) // columns)
     width = max(columns * (side + gap) + gap, 560)
