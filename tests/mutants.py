@@ -43,7 +43,7 @@ from tests.bounded import seed_of
 ROOT = Path(__file__).parents[1]
 EQUAL = ROOT / "tests" / "mutants.txt"
 WANTED = 0.9  # of the mutants, killed
-HANGS = 30  # seconds of one test
+HANGS = 15  # seconds of one test: one of Hypothesis that hangs is begun three times, and must be told within the time of a try
 SOON = 5  # seconds until a page shows what a JavaScript test waits for: of one that fails this is all the time it takes
 FINE = (0, 5)  # how pytest ends where nothing failed, and where nothing was chosen
 ENDS = "pytest, which ends with "
