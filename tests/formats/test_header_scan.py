@@ -114,7 +114,7 @@ class TestPlain:
 
         assert [0, 11, 208] == header_scan.follow(memoryview(data), 0).tolist()
 
-    @pytest.mark.parametrize("size", [(4096).to_bytes(12, "big"), b"-0000000001\0", b"no number!!\0"])
+    @pytest.mark.parametrize("size", [(4096).to_bytes(12, "big"), b"-0000000001\0", b"-0000001000\0", b"no number!!\0"])
     def test_a_header_whose_size_is_not_octal_is_the_last_that_is_followed(self, size: bytes):
         data = member("a.bin", bytes(4096)) + raw("b.bin", size) + member("c.bin", bytes(9))
 

@@ -5,7 +5,8 @@ import { afterEach } from "node:test";
 import { Doctor } from "../../tarviz/widgets/browse/page/doctor.mjs";
 import { barTop, drawPlot, plotColours } from "../../tarviz/widgets/host/plot.mjs";
 import { drawCloud, drawPoints } from "../../tarviz/widgets/panes/cloud.mjs";
-import { linkZoom } from "../../tarviz/widgets/browse/page/card.mjs";
+import { drawCard, linkZoom } from "../../tarviz/widgets/browse/page/card.mjs";
+import { Layers } from "../../tarviz/widgets/panes/overlay.mjs";
 import { drawPanel, readAll } from "../../tarviz/widgets/panes/panels.mjs";
 import { ImageView } from "../../tarviz/widgets/panes/picture.mjs";
 import { click, placed, press, put, test, until, wheel } from "./dom.mjs";
@@ -240,7 +241,7 @@ test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 
   const { box, end } = shown([{ type: "hex" }], { size: 40_000, rpc });
   const [hex, area, lines] = [".tvz-hex", ".tvz-hex-area", ".tvz-hex-lines"].map((name) => box.querySelector(name));
   const rows = () => lines.textContent.split("\n");
-  Object.defineProperty(hex, "clientHeight", { value: 180, configurable: true });
+  Object.defineProperty(hex, "clientHeight", { value: 0, configurable: true }); // not laid out yet: ten rows are drawn
   const scroll = (to) => ((hex.scrollTop = to), hex.dispatchEvent(new Event("scroll")));
   scroll(0);
   assert.deepEqual([10, "00000000  …"], [rows().length, rows()[0]]);
@@ -685,6 +686,36 @@ test("a picture moves the others of its card along, and itself not", () => {
   near([views[0].scale, views[0].x, views[0].y], [views[1].scale, views[1].x, views[1].y]);
   views[1].pan(3, 4);
   near([views[1].x, views[1].y], [views[0].x, views[0].y]);
+});
+
+test("a card: pictures beside each other, what lies over the first, other fields, names of the rest", () => {
+  const panel = (...blocks) => ({ controls: [], facts: [], blocks });
+  const image = { type: "image", width: 4, height: 2, mime: "image/png", data: { buffer: 0 } };
+  const items = [
+    { ext: "txt", part: "text", panel: panel({ type: "text", text: "a cat" }) },
+    { ext: "png", part: "picture", panel: panel(image) },
+  ];
+  const over = { width: 4, height: 2, masks: [], shapes: [["box", [0, 0, 1, 1], "cat"]] };
+  const { around } = shown([], { fields: [], mediaOf: () => "" });
+  const picked = [];
+  const drawn = (record) =>
+    drawCard(record, [new DataView(new ArrayBuffer(1))], around, new Layers({}, () => {}), (ext) => picked.push(ext));
+  const parts = drawn({ ext: "jpg", panel: panel(image), card: { items, named: ["npy", "cls"] }, over });
+  const place = placed(...parts);
+  ends.push(() => place.remove());
+  const names = (box) => text(box, ".tvz-item-name");
+
+  assert.deepEqual([["jpg", "png"], [], ["txt"], []], parts.slice(0, 4).map(names));
+  assert.equal("boxes", parts[1].querySelector("button").textContent);
+  assert.ok(
+    [...parts[0].querySelectorAll(".tvz-frame")].every((frame) => frame.view.moved),
+    "they zoom together",
+  );
+  assert.equal(1, parts[0].querySelectorAll(".tvz-item")[0].querySelectorAll(".tvz-frame").length);
+  click([...parts[3].querySelectorAll("button")].at(-1));
+  assert.deepEqual(["cls"], picked);
+  const alone = drawn({ ext: "jpg", panel: panel(image), card: { items: items.slice(0, 1), named: [] } });
+  assert.deepEqual([[], ["txt"], []], alone.map(names));
 });
 
 test("pictures side by side show the same part, whatever their sizes", () => {

@@ -168,6 +168,12 @@ class TestOutlinesAndPoints:
         assert 800 == moved["area"]
         assert {0.0, 20.0} == set(moved["segmentation"][0][::2])
 
+    def test_a_turn_keeps_the_area(self):
+        item = {"bbox": [90, 40, 20, 20], "segmentation": [[90, 40, 110, 40, 110, 60, 90, 60]], "area": 400}
+        (moved,) = Carrier(Turned(BEFORE, 30)).tree([item])
+
+        assert moved["area"] == pytest.approx(400)
+
     @pytest.mark.parametrize("outline", [[0, 0, 20, 0, 20, 20], [[0, 0], [20, 0], [20, 20]]])
     def test_an_empty_outline_is_left_out(self, outline):
         moved = Carrier(Cropped(BEFORE, 0, 0, (100, 200))).tree([{"segmentation": [[], outline], "label": "a"}])

@@ -308,6 +308,7 @@ export function drawHex(around, from = 0) {
   let rows = 0;
   let layout = { columns: 1, rowHeight: HEX_ROW, height: 0, scrollHeight: 0 };
   const area = h("div", { class: "tvz-hex-area" });
+  const tall = () => box.clientHeight || 180;
   const measure = () => {
     const fits = box.clientWidth >= 560 ? 16 : 8;
     if (fits === width) return;
@@ -315,7 +316,7 @@ export function drawHex(around, from = 0) {
     rows = Math.ceil(around.size / width);
     layout = { ...layout, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
     area.style.height = `${layout.scrollHeight}px`;
-    if (from) box.scrollTop = scrollOf(Math.floor(from / width) * HEX_ROW, layout, box.clientHeight || 180);
+    if (from) box.scrollTop = scrollOf(Math.floor(from / width) * HEX_ROW, layout, tall());
     from = 0;
   };
   const lines = h("pre", { class: "tvz-hex-lines tvz-mono" });
@@ -325,7 +326,7 @@ export function drawHex(around, from = 0) {
   const draw = () => {
     if (around.signal.aborted) return;
     measure();
-    const height = box.clientHeight || 180;
+    const height = tall();
     const { first, stop } = visible(layout, { top: topOf(box.scrollTop, layout, height), height, count: rows });
     const text = [];
     for (let row = first; row < stop; row += 1) {

@@ -26,6 +26,7 @@ from tarviz.ops.values.pictures import (
     reduction,
 )
 from tarviz.ops.values.raster import decode_picture
+from tarviz.viewers import panel
 from tests import memory
 
 COLOURS = np.random.default_rng(1).integers(0, 256, (30, 40, 3), np.uint8)
@@ -252,7 +253,7 @@ class TestSizes:
     @pytest.mark.parametrize(("width", "height", "depth"), [(8000, 8001, 3), (8000, 8000, 5), (65536, 65536, 1)])
     def test_too_many_pixels_or_bytes_are_refused(self, width: int, height: int, depth: int) -> None:
         check_size(8000, 8000, 4)
-        assert (64_000_000, 256_000_000) == (MAX_PIXELS, MAX_BYTES)
+        assert (64_000_000, 64_000_000, 256_000_000) == (MAX_PIXELS, panel.MAX_PIXELS, MAX_BYTES)
         with pytest.raises(LimitError, match="E_IMAGE_TOO_LARGE"):
             check_size(width, height, depth)
 

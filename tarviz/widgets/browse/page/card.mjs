@@ -27,15 +27,8 @@ export function drawCard(record, buffers, around, layers, pick, only) {
   if (over) parts.push(...layOver(main, over, buffers, around, layers, only));
   const pictures = items.filter((/** @type {any} */ item) => item.part === "picture");
   if (pictures.length) {
-    parts.unshift(
-      h(
-        "div",
-        { class: "tvz-beside" },
-        named(record.ext, main, pick),
-        ...pictures.map((/** @type {any} */ item) => drawItem(item, buffers, around, pick)),
-      ),
-    );
-    parts.splice(1, 1);
+    const others = pictures.map((/** @type {any} */ item) => drawItem(item, buffers, around, pick));
+    parts[0] = h("div", { class: "tvz-beside" }, named(record.ext, main, pick), ...others);
     linkZoom(parts[0]);
   }
   for (const item of items) if (item.part !== "picture") parts.push(drawItem(item, buffers, around, pick));

@@ -255,3 +255,11 @@ def test_beside_a_sparse_member_others_are_as_they_are(tmp_path: Path):
 
     record = scanned(str(path)).row(0).load()
     assert {"bin": b"data".rjust(1004, b"\0").ljust(2000, b"\0"), "cls": b"17", "txt": b""} == {ext: bytes(record[ext]) for ext in record}
+
+
+def test_a_record_behind_which_the_shard_ends_is_read_as_one_that_may_be_cut(tmp_path: Path):
+    path = tar(tmp_path / "cut.tar", [(f"k{at}", {"txt": b"1"}) for at in range(3)])
+    path.write_bytes(path.read_bytes()[: 6 * 512])
+    rows = scanned(str(path))
+
+    assert [False, False, True] == [rows.row(row_id(0, at)).load().pending for at in range(3)]
