@@ -362,7 +362,8 @@ def form(base: duckdb.DuckDBPyConnection, node: Node, possible: dict[str, Part],
         return _mark_test(base, name, text, possible, streamed)
     if f"{ext}.size" not in possible:
         if sum(each.endswith(".size") for each in possible) >= MAX_FIELDS:
-            raise UsageError(f"there is no column {ext}.", hint=f"A table has columns for {MAX_FIELDS} fields, the first that are met.", code="E_QUERY")
+            hint = f"A table has columns for {MAX_FIELDS} fields, the first that are met."
+            raise UsageError(f"there is no column {ext}.", hint=hint, code="E_QUERY")
         return expression(base, "false" if name == "has" else "NULL::BIGINT")
     return expression(base, f"{quoted_name(ext + '.size')} IS NOT NULL" if name == "has" else quoted_name(ext + ".size"))
 
