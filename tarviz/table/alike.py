@@ -20,7 +20,7 @@ _CUT = 0.03  # of each side
 _NEAR = 0.13  # how far what all eight turns of a picture share may lie apart: of changed ones 0.05 and less
 _CONTRAST = 4.0  # grey levels: a flat picture says nothing
 _LIGHT = 1.35  # ratio of contrasts from which on it is another picture; brightened by 15 % they are 1.15
-_BLOCK = 1 << 23  # products made at a time
+_BLOCK = 1 << 9  # pictures that are compared with as many at a time
 _PAIRS = 1 << 13  # pairs compared at a time
 SHINGLE = 5  # characters
 SAME_WORDS = 0.8  # share of shingles that two texts have in common
@@ -64,38 +64,52 @@ def same(
     return np.concatenate(found)
 
 
+def _shared(pictures: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What no turn of a picture changes, the mean of all eight, as far as its pixels differ: those of one eighth, weighed so that these
+    numbers are as far apart as the means are."""
+    row, column = np.triu_indices(_COARSE // 2)
+    weight = np.sqrt(np.where(row == column, 4, 8)).astype(np.float32)  # so many pixels of a mean are this one
+    mean: NDArray[np.float32] = np.mean([turned[..., row, column] for turned in _turns(pictures)], 0)
+    return mean * weight
+
+
 def pictures(small: NDArray[np.uint8], *, look: Callable[[], None] = lambda: None) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Positions of pictures that are alike in one of their eight turns, each pair once, the lower first. `small`: their `cuts` in grey,
     (n, `CUTS`, `SIDE`, `SIDE`).
 
-    All are compared with all, and with the middles of all, by what is the same in every turn (products of matrices), and those that are
-    near by their correlation.
+    All are compared with all, and with the middles of all, by what is the same in every turn: along the direction in which they differ
+    most those that lie too far apart are passed over, of the others a product of matrices is the distance. Those that are near are
+    compared by their correlation.
     """
     values = small.reshape(-1, CUTS, _COARSE, SIDE // _COARSE, _COARSE, SIDE // _COARSE).mean((3, 5), dtype=np.float32)
     contrast = values[:, 0].std((1, 2))
     at = np.flatnonzero(contrast >= _CONTRAST)
-    contrast, values = contrast[at], _of_length_1(values[at])
-    shared = np.zeros_like(values)
-    for turned in _turns(values):
-        shared += turned / 8
-    shared = shared.reshape(len(at), CUTS, _COARSE**2)
-    square = np.square(shared).sum(2)
+    shared = _shared(_of_length_1(values[at]))
+    most = np.linalg.eigh(np.cov(shared[:, 0], rowvar=False, bias=True))[1][:, -1] if len(at) else np.zeros(shared.shape[2])
+    places = shared @ most
+    order = np.argsort(places[:, 0])
+    at, shared, places = at[order], shared[order], places[order]
+    contrast = contrast[at]
+    square = np.square(shared).sum(2, keepdims=True)
+    left = np.concatenate((-2 * shared, square, np.ones_like(square)), 2)
+    right = np.concatenate((shared, np.ones_like(square), square), 2)[:, 0].T
     found = [np.zeros(0, np.int64)]
-    rows = 1 + _BLOCK // (1 + len(at))
-    for low, cut in itertools.product(range(0, len(at), rows), range(CUTS)):
-        look()
-        part = slice(low, low + rows)
-        apart = square[part, cut, None] + square[None, :, 0] - 2 * (shared[part, cut] @ shared[:, 0].T)
-        a, b = np.nonzero(apart <= _NEAR**2)
-        a += low
-        good = (a < b if cut == 0 else a != b) & (np.maximum(contrast[a], contrast[b]) <= _LIGHT * np.minimum(contrast[a], contrast[b]))
-        a, b = at[a[good]], at[b[good]]
-        for first in range(0, len(a), _PAIRS):  # of pages of text there are many
+    for low, cut in itertools.product(range(0, len(at), _BLOCK), range(CUTS)):
+        rows = slice(low, low + _BLOCK)
+        first, last = np.searchsorted(places[:, 0], (places[rows, cut].min() - _NEAR, places[rows, cut].max() + _NEAR))
+        for begin in range(first if cut else low, last, _BLOCK):
             look()
-            x, y = a[first : first + _PAIRS], b[first : first + _PAIRS]
-            cut_off, ways = _of_length_1(small[x, cut]), _turns(_of_length_1(small[y, 0]))
-            like = np.max([np.einsum("nij,nij->n", cut_off, way) for way in ways], 0) >= LIKE
-            found.append((np.minimum(x, y) * len(small) + np.maximum(x, y))[like])
+            apart = left[rows, cut] @ right[:, begin : min(begin + _BLOCK, last)]
+            a, b = np.divmod(np.flatnonzero(apart <= _NEAR**2), apart.shape[1])
+            a, b = a + low, b + begin
+            good = (a != b if cut else a < b) & (np.maximum(contrast[a], contrast[b]) <= _LIGHT * np.minimum(contrast[a], contrast[b]))
+            a, b = at[a[good]], at[b[good]]
+            for some in range(0, len(a), _PAIRS):  # of pages of text there are many
+                look()
+                x, y = a[some : some + _PAIRS], b[some : some + _PAIRS]
+                cut_off, ways = _of_length_1(small[x, cut]), _turns(_of_length_1(small[y, 0]))
+                like = np.max([np.einsum("nij,nij->n", cut_off, way) for way in ways], 0) >= LIKE
+                found.append((np.minimum(x, y) * len(small) + np.maximum(x, y))[like])
     both = np.unique(np.concatenate(found))
     return both // len(small), both % len(small)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -116,7 +116,8 @@ def _groups_of(table: Table, rows: list[tuple[Any, ...]], one: NDArray[np.int64]
 def _small(table: Table, ext: str, rows: list[tuple[Any, ...]]) -> NDArray[np.uint8]:
     """The small grey pictures of records, (records, cuts, side, side)."""
     kept = {redact(shard.url): shard.table().column(small_of(ext)) for shard in table.passes.kept if ext in shard.exts}
-    return np.frombuffer(b"".join(kept[row[0]][row[2]].as_py() for row in rows), np.uint8).reshape(-1, alike.CUTS, alike.SIDE, alike.SIDE)
+    of_shards = (kept[url].take([row[2] for row in some]).to_pylist() for url, some in groupby(rows, lambda row: row[0]))
+    return np.frombuffer(b"".join(chain.from_iterable(of_shards)), np.uint8).reshape(-1, alike.CUTS, alike.SIDE, alike.SIDE)
 
 
 def _always(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.bool_]:

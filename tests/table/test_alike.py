@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -143,10 +144,46 @@ class TestPictures:
         small[40:50] = np.rot90(small[:10], 3, (2, 3))
         small[50:] = 7  # says nothing
         whole = [part.tolist() for part in alike.pictures(small)]
-        monkeypatch.setattr(alike, "_BLOCK", 100)
+        monkeypatch.setattr(alike, "_BLOCK", 7)
 
         assert [list(range(10)), list(range(40, 50))] == whole
         assert whole == [part.tolist() for part in alike.pictures(small)]
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_the_pairs_are_those_that_comparing_every_turn_of_all_pictures_finds(self, monkeypatch, seed):
+        draw = np.random.default_rng(seed)
+        monkeypatch.setattr(alike, "_BLOCK", 5)
+
+        def turns(picture):
+            return [np.rot90(way, times) for way in (picture, picture.T) for times in range(4)]
+
+        def rough(side):
+            return draw.integers(60, 190, (side, side)).repeat(24 // side, 0).repeat(24 // side, 1)
+
+        small = np.array([[rough(6) for _ in range(alike.CUTS)] for _ in range(24)])
+        for at in range(12):  # as a whole, and either in a middle of the other
+            changed = turns(small[at, at % 3 % 2])[at % 8] + np.mean(turns(rough(12) - 125), 0) * draw.random() * 0.6
+            small[12 + at, 2 * (at % 3 == 2)] = changed.clip(0, 255)
+        small = small.astype(np.uint8)
+
+        def apart(one, other):
+            """Of the means of all turns of two pictures of half the size."""
+            halves = [each.reshape(12, 2, 12, 2).mean((1, 3)) for each in (one, other)]
+            means = [np.mean(turns((half - half.mean()) / np.linalg.norm(half - half.mean())), 0) for half in halves]
+            return np.linalg.norm(means[0] - means[1])
+
+        def like(one, other):
+            return max(np.corrcoef(one.ravel(), way.ravel())[0, 1] for way in turns(other))
+
+        expected = {
+            (min(a, b), max(a, b))
+            for a, b in itertools.permutations(range(len(small)), 2)
+            for cut in range(alike.CUTS)
+            if apart(small[a, cut], small[b, 0]) <= 0.13 and like(small[a, cut], small[b, 0]) >= alike.LIKE
+        }
+
+        assert sorted(expected) == list(zip(*(part.tolist() for part in alike.pictures(small)), strict=True))
+        assert 4 <= len(expected) < 12
 
 
 class TestTexts:
