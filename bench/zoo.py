@@ -25,7 +25,7 @@ import os, PIL.Image, PIL.JpegImagePlugin, PIL.PngImagePlugin, PIL.TiffImagePlug
 begin = time.perf_counter()
 shown = browse.Browser(sys.argv[1])
 shown.first()
-while len(rows := shown.fetch(shown.query.number, 0, 24)[0]["rows"]) < 24:
+while len(rows := tiles(shown)) < 24:
     time.sleep(0.002)
 print(since(begin))
 assert all("buffer" in row["tile"] or row["tile"]["text"] or row["tile"]["reason"] for row in rows)
