@@ -77,8 +77,10 @@ class Index(Sequence[Record]):
         """The number of the first record of this key."""
         name = to_bytes(key)
         wanted = hash_one(name)
-        found = (shard.find_hashed(name, wanted) for shard in self.shards)
-        return next((start + record for start, record in zip(self._starts, found, strict=False) if record is not None), None)
+        for start, shard in zip(self._starts, self.shards, strict=False):
+            if (record := shard.find_hashed(name, wanted)) is not None:
+                return start + record
+        return None
 
     @overload
     def __getitem__(self, at: int | str) -> Record: ...
@@ -204,12 +206,15 @@ def _read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions,
 
 def read_together(url: URL, index: ShardIndex, records: Sequence[int], store: Store) -> tuple[int, list[IndexedRecord]]:
     """Records of a plain shard by one read, and how many bytes that was. `ChangedError` where it is not the shard that was indexed."""
-    begin, end, last = index.span(records[0])[0], index.span(records[-1])[1], index.rows.item(records[-1] + 1) - 1
+    begin, end = index.span(records[0])
+    if len(records) > 1:
+        end = index.span(records[-1])[1]
     try:
         data = store.read(url, begin, end - begin, etag=index.identity.get("etag"))
     except ChangedError as error:
         raise error.at(hint="The shard changed since it was indexed; index it again.") from None
-    if begin + len(data) < index.members.data.item(last) + index.members.size.item(last):
+    last = index.rows.item(records[-1] + 1) - 1
+    if len(data) < end - begin and begin + len(data) < index.members.data.item(last) + index.members.size.item(last):
         raise ChangedError("the shard is shorter than when it was indexed.", shard=url, offset=begin, hint="Index it again.")
     if index.claimed is not None:
         for record, (low, high) in zip(records, map(index.span, records), strict=True):

@@ -61,7 +61,8 @@ class FileStore(Store):
             return _stat(url, os.stat(local_path(url)))
 
     def open(self, url: URL, *, offset: int = 0, etag: str | None = None) -> Stream:
-        fd, status = _open_version(url, etag)
+        with errors_as(_error, url, "E_READ"):
+            fd, status = _open_version(url, etag)
         file = open(fd, "rb", buffering=0)  # noqa: SIM115  (closed by the stream)
         try:
             stream = _FileStream(file, _stat(url, status))
@@ -72,13 +73,12 @@ class FileStore(Store):
         return stream
 
     def read(self, url: URL, offset: int, length: int, *, etag: str | None = None) -> bytes:
-        fd, _ = _open_version(url, etag)
-        try:
-            with errors_as(_error, url, "E_READ"):
-                data = read_at(fd, length, offset)
-        finally:
-            os.close(fd)
-        return data
+        with errors_as(_error, url, "E_READ"):
+            fd, _ = _open_version(url, etag)
+            try:
+                return read_at(fd, length, offset)
+            finally:
+                os.close(fd)
 
     def list(self, url: URL) -> Iterator[Stat]:
         folder = local_path(url)
@@ -137,18 +137,15 @@ def same_bytes(version: str | None, other: str | None) -> bool:
 
 def _open_version(url: URL, etag: str | None) -> tuple[int, os.stat_result]:
     """A file of this version, or of any, opened. Small reads spend their time here: no more is made of its status than that takes."""
-    fd = -1
+    fd = os.open(local_path(url), READ)
     try:
-        with errors_as(_error, url, "E_READ"):
-            fd = os.open(local_path(url), READ)
-            status = os.fstat(fd)
-            if etag is None or etag != file_version(status):
-                stat = _stat(url, status)
-                if etag is not None:
-                    raise _change_error(url, etag, stat.etag)
+        status = os.fstat(fd)
+        if etag is None or etag != file_version(status):
+            stat = _stat(url, status)
+            if etag is not None:
+                raise _change_error(url, etag, stat.etag)
     except BaseException:
-        if fd >= 0:
-            os.close(fd)
+        os.close(fd)
         raise
     return fd, status
 
