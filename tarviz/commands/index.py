@@ -15,7 +15,6 @@ import click
 from tarviz import engines, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import jobs_options
-from tarviz.formats import compression
 from tarviz.formats.index import ShardIndex
 from tarviz.model import config
 from tarviz.model.config import format_size
@@ -23,6 +22,7 @@ from tarviz.model.errors import Fault, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.outputs.inputs import Inputs
 from tarviz.read import stream, tfrecords
+from tarviz.read.headers import packing
 from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.shard_index import cached_index, keep_index, shard_index
@@ -128,7 +128,7 @@ def _write_dali(made: Index, target: str) -> list[URL]:
         raise UsageError(f"{len(made.urls)} shards need a folder for their DALI indexes.", hint=f"--dali {target}/")
     written = []
     for url, shard in zip(made.urls, made.shards, strict=True):
-        if compression.kind(stores.of(url).read(url, 0, 6)) is not None:
+        if packing(url) is not None:
             raise UsageError(f"{redact(url)} is compressed; DALI reads plain tars only.", hint="Decompress it first.")
         stem = Path(url.rpartition("/")[2]).stem
         place = stores.join(target, f"{stem}.idx") if folder else URL(target)

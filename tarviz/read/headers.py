@@ -110,6 +110,11 @@ def header_steps(url: URL, sink: HeaderSink[Found], report: ReadReport, shard: S
     return None
 
 
+def packing(url: URL) -> str | None:
+    """By what a shard is packed (`"gzip"`, …), as its first bytes say; None: by nothing."""
+    return kind(stores.of(url).read(url, 0, 6))
+
+
 def headers_alone(url: URL, stat: Stat) -> bool:
     """Whether reading headers alone costs less than reading everything: always on this machine, over a net where members are large.
 

@@ -18,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from tarviz import stores
-from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.member_table import join
 from tarviz.formats.tar import REFUSED_AMID
 from tarviz.model.errors import DataError, Fault, TarvizError, redact
 from tarviz.model.types import URL, Block
 from tarviz.model.urls import digest, identity
-from tarviz.read.headers import header_steps
+from tarviz.read.headers import header_steps, packing
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
 from tarviz.read.rules import Decided
@@ -62,7 +61,7 @@ def shard_index(
     stat = stores.of(url).stat(url) if url != "-" else Stat(url, ranges=False)
     if cache and (found := cached_index(stat, options)) is not None:
         return found
-    if not may_stream and (far or kind(stores.of(url).read(url, 0, 6)) is not None):
+    if not may_stream and (far or packing(url) is not None):
         try:
             return _by_sidecar(stat, options) if sidecars else None
         except DataError:

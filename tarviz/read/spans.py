@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz import stores
-from tarviz.formats.compression import kind
 from tarviz.formats.header_parse import payload_blocks
 from tarviz.formats.index import ShardIndex
 from tarviz.formats.pax import number
@@ -25,7 +24,7 @@ from tarviz.model.types import URL, Block
 from tarviz.read import chosen
 from tarviz.read.blocks import block_of
 from tarviz.read.chosen import resolve
-from tarviz.read.headers import header_steps
+from tarviz.read.headers import header_steps, packing
 from tarviz.read.indexed import usable_index
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import Noted, ReadReport
@@ -233,11 +232,8 @@ def plain(url: URL) -> HeldTar | None:
     """The shard to copy from, when it is an uncompressed file of this machine; None for any other."""
     if not stores.is_local(url):
         return None
-    store = stores.of(url)
-    stat = store.stat(url)
-    if not stat.ranges or not stat.size or kind(store.read(url, 0, 6)) is not None:
-        return None
-    return HeldTar(url)
+    stat = stores.of(url).stat(url)
+    return HeldTar(url) if stat.ranges and stat.size and packing(url) is None else None
 
 
 def roomy(source: HeldTar) -> bool:

@@ -16,10 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 
 from tarviz import stores
-from tarviz.formats.compression import kind
 from tarviz.model.errors import Fault, SchemaError, TarvizError, UsageError, redact, safe
 from tarviz.model.types import URL, Duplicates, to_bytes, to_text
 from tarviz.model.urls import without_query
+from tarviz.read.headers import packing
 from tarviz.read.index import Index
 from tarviz.read.picked import pick
 from tarviz.read.stream import ReadOptions, ReadReport
@@ -80,7 +80,7 @@ class OtherShards:
         self.used = np.zeros(len(hashed), np.bool_)
 
     def _direct(self, url: URL, spool: str) -> URL:
-        if url != "-" and stores.of(url).stat(url).ranges and kind(stores.of(url).read(url, 0, 6)) is None:
+        if url != "-" and stores.of(url).stat(url).ranges and packing(url) is None:
             return url
         return spool_shard(url, spool, self._options, self._report).url
 
@@ -159,7 +159,7 @@ class PartnerRows:
 
         self._names, self._ending, self._options = names, _ending(url), options
         place = os.path.join(folder, f"table{self._ending}")  # no name of the user's is a pattern to DuckDB
-        if stores.is_local(url) and kind(stores.of(url).read(URL(url), 0, 6)) is None:
+        if stores.is_local(url) and packing(URL(url)) is None:
             os.symlink(os.path.abspath(stores.local_path(URL(url))), place)
         else:
             spool_shard(URL(url), place, ReadOptions(), ReadReport())

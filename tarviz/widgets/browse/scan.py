@@ -14,13 +14,12 @@ from dataclasses import replace
 from typing import Any
 
 from tarviz import stores
-from tarviz.formats.compression import kind
 from tarviz.formats.index import ShardIndex
 from tarviz.model.config import options as configured
 from tarviz.model.errors import DataError, Fault, StoreError, TarvizError
 from tarviz.model.types import Duplicates
 from tarviz.read.blocks import Blocks
-from tarviz.read.headers import header_steps
+from tarviz.read.headers import header_steps, packing
 from tarviz.read.rules import Decided
 from tarviz.read.shard import Shard
 from tarviz.read.shard_index import cached_index, index_of, keep_index
@@ -190,7 +189,7 @@ def scan(shard: ShardRows, options: ReadOptions, *, cache: bool) -> Iterator[Non
         _take(shard, found)
         return
     if shard.local and stat.ranges:
-        shard.compression = kind(store.read(shard.url, 0, 6)) or ""
+        shard.compression = packing(shard.url) or ""
     if shard.local and stat.ranges and not shard.compression:
         yield from _headers(shard, options, cache)
     else:
