@@ -206,7 +206,7 @@ test("a pointer that comes in while a poll is under way has files looked at afte
   await browsing();
   const looks = () => page.asked.filter(({ name, msg }) => name === "poll" && msg.idle).length;
   const before = looks();
-  page.view.polls.now(false);
+  page.view.polls.now();
   click(page.root, {}, "pointerenter");
   await until(() => looks() === before + 1);
 });
