@@ -425,6 +425,11 @@ test("an address without a caption brings back the usual one, and a sort by capt
   await until(() => view.look.label === usual && page.find(".tvz-label-input").value === usual);
 
   assert.equal(null, view.places.shown().label);
+  await view.searches.restore(view.places.usual);
+  const searches = () => page.asked.filter(({ name }) => name === "search").length;
+  const before = searches();
+  await view.searches.restore({ ...view.places.usual, label: chosen });
+  assert.deepEqual([chosen, before], [view.look.label, searches()], "in another order the caption changes no search");
 });
 
 test("of two addresses one after the other the last is shown, whole", async () => {
