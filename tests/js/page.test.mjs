@@ -394,6 +394,8 @@ test("a filter is taken back and done again, and Back leads to what was shown", 
   assert.equal(length, history.length, "the cursor makes no step");
   press(page.find(".tvz-grid"), "z", { ctrlKey: true });
   await until(() => filter.value === "" && page.view.records.count === 60);
+  press(page.find(".tvz-grid"), "z", { ctrlKey: true });
+  await until(() => /There is nothing to take back/.test(status()));
   press(page.find(".tvz-grid"), "y", { ctrlKey: true });
   await until(() => filter.value === "cls = 2");
 });
