@@ -5,6 +5,7 @@ import { afterEach } from "node:test";
 import { Facets } from "../../tarviz/widgets/browse/filters/facets.mjs";
 import { ObjectClasses } from "../../tarviz/widgets/browse/filters/object_classes.mjs";
 import { figure } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
+import { Rail } from "../../tarviz/widgets/browse/page/rail.mjs";
 import { paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
 import { click, placed, press, test, until } from "./dom.mjs";
 
@@ -406,4 +407,121 @@ test("an end of an axis has two digits more than its span, none below", () => {
     ],
   );
   assert.deepEqual([], [...paint(new Uint8Array(), new Uint8Array(768), 255)]);
+});
+
+/** The rail of a page with this summary of its shards. */
+function railed({ shards = [], ...summary }) {
+  const told = [];
+  const around = {
+    ...{ signal: new AbortController().signal, records: { picks: new Map(), wish: { shard: null } } },
+    ...{ scan: { shards, total: 0, summary: { faults: [], fields: [], sets: [], ...summary } } },
+    searches: new Proxy(
+      {},
+      {
+        get:
+          (_, name) =>
+          (...values) =>
+            void told.push([name, ...values]),
+      },
+    ),
+  };
+  const rail = new Rail(around);
+  shown(rail.root);
+  rail.draw();
+  rail.drawMore();
+  return { rail, around, told, all: (selector) => [...rail.root.querySelectorAll(selector)] };
+}
+
+test("sixty findings and sixty fields are listed at most, nine fields as columns of their sets", () => {
+  const faults = Array.from({ length: 61 }, (_, at) => ({
+    code: `E_${at}`,
+    shard: 0,
+    message: "",
+    key: "",
+    offset: at ? null : undefined,
+  }));
+  const fields = Array.from({ length: 61 }, (_, at) => [`f${at}`, 5]);
+  const { rail, all } = railed({
+    faults,
+    fields,
+    sets: [
+      [["f0"], 4],
+      [["f1"], 1],
+    ],
+  });
+  const counts = () => [all(".tvz-finding").length, all(".tvz-bar").length];
+  assert.deepEqual([[3, 7], "58 more", "54 more"], [counts(), ...all(".tvz-link").map((one) => one.textContent)]);
+  rail.allFaults = rail.allFields = true;
+  rail.drawMore();
+  assert.deepEqual([[60, 60], [], "E_0 "], [counts(), all(".tvz-link"), all(".tvz-finding")[0].textContent]);
+  assert.deepEqual(
+    ["f8", "records"],
+    all("th")
+      .slice(8)
+      .map((one) => one.textContent),
+  );
+});
+
+test("what half the records have is usual; a set is picked by a click or Enter, and told where it is on", () => {
+  const sets = [
+    [["a", "b"], 5],
+    [["a"], 5],
+  ];
+  const { rail, around, told, all } = railed({
+    fields: [
+      ["a", 10],
+      ["b", 5],
+    ],
+    sets,
+  });
+  assert.equal("a b", around.scan.common);
+  const rows = all("tbody tr");
+  press(rows[1], "x");
+  assert.deepEqual([], told);
+  press(rows[1], "Enter");
+  click(rows[0]);
+  const [alone, both] = [
+    ["fields", "has('a') and not has('b')", "just a"],
+    ["fields", "has('a') and has('b')", "just a, b"],
+  ];
+  assert.deepEqual(
+    [
+      ["pick", ...alone],
+      ["pick", ...both],
+    ],
+    told,
+  );
+  around.records.picks.set("fields", { where: alone[1] });
+  around.records.picks.set("has b", {});
+  rail.drawMore();
+  assert.deepEqual(
+    ["tvz-bar tvz-on"],
+    all("button[aria-pressed=true]").map((one) => one.className),
+  );
+  assert.deepEqual(
+    ["", "tvz-on"],
+    all("tbody tr").map((one) => one.className),
+  );
+  around.scan.summary.sets = [[["a"], 1]];
+  rail.drawMore();
+  assert.deepEqual(["", 0], [around.scan.common, all("tr").length]);
+});
+
+test("shards are as long as their share of the largest, those without a record have none", () => {
+  const shard = (number, count, more) => ({ number, count, name: `s${number}`, state: "done", share: null, size: 1, ...more });
+  const { all, told, around, rail } = railed({ shards: [shard(0, 40), shard(1, 10), shard(2, 0, { state: "scanning", share: 0 })] });
+  const shares = () => all(".tvz-shard").map((row) => row.style.getPropertyValue("--share"));
+  assert.deepEqual(["", "1", "0.25", "0"], shares());
+  click(all(".tvz-shard")[1]);
+  click(all(".tvz-shard")[0]);
+  assert.deepEqual(
+    [
+      ["run", { shard: 0 }],
+      ["run", { shard: null }],
+    ],
+    told,
+  );
+  around.scan.shards = [shard(0, 0), shard(1, 0)];
+  rail.draw();
+  assert.deepEqual(["", "0", "0"], shares());
 });

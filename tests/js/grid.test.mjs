@@ -2,7 +2,9 @@
 import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 
+import { Empty } from "../../tarviz/widgets/browse/page/empty.mjs";
 import { Grid, missing } from "../../tarviz/widgets/browse/page/grid.mjs";
+import { Rows } from "../../tarviz/widgets/browse/page/rows.mjs";
 import { h, MAX_SCROLL } from "../../tarviz/widgets/host/core.mjs";
 import { Layers } from "../../tarviz/widgets/panes/overlay.mjs";
 import { placed, test } from "./dom.mjs";
@@ -350,4 +352,216 @@ test("it is drawn once for all that has changed, and no more when the page has e
   end.abort();
   await frame();
   assert.equal(2, rows.fetched);
+});
+
+const turns = () => new Promise(setImmediate);
+
+/** Rows of a page that shows these positions, and those of `wide` with its rims; `answers` end the requests, the first first. */
+function rowsOf({ view = [0, 3], wide = [0, 100], rims = wide, ...more } = {}) {
+  const end = new AbortController();
+  ends.push(() => end.abort());
+  const [asked, answers, told] = [[], [], []];
+  const say = (name) => (value) => void told.push(value === undefined ? name : `${name} ${value}`);
+  const around = {
+    ...{ signal: end.signal, layers: { colours: {} }, records: { query: 5, ordered: true }, scan: { lost: false } },
+    look: { px: 96, image: "", label: "", labelKnown: true, labelChosen: false },
+    visible: (margin) => (([first, stop]) => ({ first, stop }))([view, wide, rims][Math.min(margin, 2)]),
+    rpc: (name, msg) => (
+      asked.push([msg.start, msg.stop]),
+      new Promise((found) => answers.push((r, buffers = []) => found({ r, buffers })))
+    ),
+    ...{ searches: { renew: say("renew") }, status: { trouble: (error) => say("trouble")(error.message) } },
+    ...{ labelled: () => say("labelled")(around.look.label), came: say("came"), rested: say("rested"), ...more },
+  };
+  const rows = new Rows(around);
+  const of = (start, count, more = {}) => ({
+    start,
+    rows: Array.from({ length: count }, (_, at) => ({ id: start + at, tile: {} })),
+    px: 96,
+    ordered: true,
+    label: "cls",
+    ...more,
+  });
+  return { rows, around, asked, told: () => told.splice(0), answers, of };
+}
+
+test("rows in view are fetched first, 36 at once, never twice, two requests under way at most", async () => {
+  const { rows, asked, answers, of, told } = rowsOf({ view: [40, 43], rims: [0, 200] });
+  rows.fetch();
+  rows.fetch();
+  rows.fetch();
+  assert.deepEqual(
+    [
+      [40, 76],
+      [0, 36],
+    ],
+    asked.splice(0),
+  );
+  answers[0](of(40, 36));
+  await turns();
+  assert.deepEqual([["came", "rested", "came"], 36, [40, 75]], [told(), rows.items.size, [rows.items.get(40).id, rows.items.get(75).id]]);
+  rows.fetch();
+  assert.deepEqual([[36, 40]], asked.splice(0), "up to those that are there");
+  answers[1](of(0, 36));
+  await turns();
+  rows.fetch();
+  assert.deepEqual([[76, 100]], asked.splice(0), "up to the rim");
+  answers[2](of(36, 4));
+  await turns();
+  rows.fetch();
+  assert.deepEqual([[], 1], [asked, rows.asked.size], "what is under way is waited for");
+  const beside = rowsOf({ wide: [0, 20] });
+  beside.rows.asked.add("10-15");
+  beside.rows.fetch();
+  assert.deepEqual([[0, 10]], beside.asked, "up to those that are asked for");
+  beside.around.scan.lost = true;
+  beside.rows.clear();
+  beside.rows.fetch();
+  assert.equal(1, beside.asked.length);
+});
+
+test("an answer is taken where it is of what shows; the label it names is the page's, where it names one", async () => {
+  const taken = async (answer, change = {}, look = {}) => {
+    const { rows, around, answers, of, told } = rowsOf();
+    Object.assign(around.look, { labelKnown: false, ...look });
+    rows.fetch();
+    Object.assign(around.records, change.records);
+    Object.assign(around.look, change.look);
+    answers[0](of(0, answer.count ?? 36, answer));
+    await turns();
+    return [
+      rows.items.size,
+      around.look.label,
+      told()
+        .filter((name) => name !== "came" && name !== "rested")
+        .join(),
+    ];
+  };
+  assert.deepEqual([36, "cls", "labelled cls"], await taken({}));
+  assert.deepEqual([36, "", ""], await taken({ label: null }), "nothing is known yet");
+  assert.deepEqual([36, "", "labelled "], await taken({ label: undefined }));
+  assert.deepEqual([0, "", ""], await taken({ count: 0 }));
+  assert.deepEqual([36, "json.w", ""], await taken({}, {}, { labelKnown: true, label: "json.w" }));
+  assert.deepEqual([0, "", "renew"], await taken({ stale: true }));
+  assert.deepEqual([0, "", ""], await taken({ stale: true }, { records: { query: 6 } }));
+  assert.deepEqual([0, "", ""], await taken({}, { records: { query: 6 } }));
+  assert.deepEqual([0, "", ""], await taken({ ordered: false }));
+  assert.deepEqual([0, "", ""], await taken({}, { look: { image: "png" } }));
+});
+
+test("of more than 6,000 rows those far from the view are let go", () => {
+  const kept = (count) => {
+    const { rows, of } = rowsOf({ rims: [5, 9] });
+    rows.take(of(0, count), []);
+    return [rows.items.size, [...rows.items.keys()].slice(0, 4).join()];
+  };
+  assert.deepEqual(
+    [
+      [6000, "0,1,2,3"],
+      [4, "5,6,7,8"],
+    ],
+    [6000, 6001].map(kept),
+  );
+});
+
+/** What stands where no record shows: its lines, those of its table with their class first, and what was asked for. */
+async function nothing({ found = [], names = [], query, ...more } = {}) {
+  const asked = [];
+  const around = {
+    ...{
+      config: { title: "t" },
+      records: { count: 0, query: 1, done: true, failed: "", plain: () => more.plain ?? false, ...more.records },
+    },
+    ...{ scan: { exact: true, lost: false, ...more.scan }, searches: { showAll: () => asked.push("all") } },
+    status: { trouble: (error) => asked.push(error.message) },
+    rpc: async (name) => {
+      asked.push(name);
+      if (name === more.wrong) throw new Error(`no ${name}`);
+      if (name === query) around.records.query += 1;
+      return { r: name === "why" ? { reasons: found } : { columns: names } };
+    },
+    ...more.around,
+  };
+  const empty = new Empty(around);
+  const said = [empty.tell(), empty.tell()];
+  for (let turn = 0; turn < 4; turn += 1) await turns();
+  const rows = [...empty.root.querySelectorAll("tr")].map((row) =>
+    [row.className, ...row.children].map((cell) => cell.textContent ?? cell),
+  );
+  return {
+    said,
+    empty,
+    rows,
+    asked,
+    around,
+    text: empty.root.hidden ? "" : empty.root.firstChild.textContent,
+    names: empty.root.querySelector(".tvz-mono:not(td)")?.textContent,
+  };
+}
+
+test("where nothing shows it is told why, once, as soon as that is known", async () => {
+  const text = async (more) => (({ text: line, asked }) => [line, asked.join()])(await nothing(more));
+  assert.deepEqual(["", ""], await text({ plain: true, scan: { exact: false } }));
+  assert.deepEqual(["", ""], await text({ records: { done: false } }));
+  assert.deepEqual(["", ""], await text({ records: { count: 1 } }));
+  assert.deepEqual(["There are no records in here.", ""], await text({ plain: true, records: { done: false } }));
+  assert.deepEqual(["No record fits. ", "why,columns"], await text({ scan: { exact: false } }));
+  assert.deepEqual(["No record fits. ", ""], await text({ scan: { lost: true } }));
+  assert.deepEqual(
+    ["This cannot be asked: the line below says why. ", "why,columns"],
+    await text({ records: { failed: "no column" }, wrong: "why" }),
+  );
+  assert.deepEqual(["No record fits. ", "why,columns,no columns"], await text({ wrong: "columns" }));
+  const faults = (code) => ({
+    plain: true,
+    scan: {
+      summary: {
+        faults: [
+          { code, message: "cut" },
+          { code: "E_B", message: "b" },
+        ],
+      },
+    },
+  });
+  assert.equal("No records can be shown. E_CUT: cut", (await text(faults("E_CUT")))[0]);
+  assert.equal("There are no records in here.", (await text(faults("W_CUT")))[0]);
+  assert.equal("There are no records in here.", (await text({ plain: true, scan: { summary: { faults: [] } } }))[0]);
+  assert.match((await text({ plain: true, around: { config: { title: "" } } }))[0], /^Nothing is open yet/);
+  const { empty, around, asked, said } = await nothing();
+  assert.deepEqual([true, true], said);
+  around.records.query += 1;
+  empty.tell();
+  await turns();
+  assert.deepEqual(["why", "columns", "why", "columns"], asked, "of another search anew");
+  empty.root.querySelector("button").click();
+  assert.equal("all", asked.at(-1));
+  around.records.count = 1;
+  assert.deepEqual([false, true], [empty.tell(), empty.root.hidden]);
+});
+
+test("each condition of a search that finds nothing says what it does; 24 columns are named", async () => {
+  const found = [
+    ["a", 3, 4, ""],
+    ["b", 3, 0, ""],
+    ["c", 0, 4, ""],
+    ["d", 0, 4, "holds 1 … 2"],
+  ];
+  const names = Array.from({ length: 25 }, (_, at) => `n${at}`);
+  const all = await nothing({ found, names });
+  assert.deepEqual(
+    [
+      ["", "a", "", "alone 3; without it 4 would fit"],
+      ["", "b", "", "alone 3"],
+      ["tvz-bad", "c", "fits none", ""],
+      ["tvz-bad", "d", "fits none", "holds 1 … 2"],
+    ],
+    all.rows,
+  );
+  assert.equal(names.slice(0, 24).join("  "), all.names);
+  for (const query of ["why", "columns"]) {
+    const late = await nothing({ found, names, query });
+    assert.deepEqual([query === "columns" ? 4 : 0, undefined], [late.rows.length, late.names], "another search runs");
+  }
+  assert.equal(undefined, (await nothing({ found })).names);
+  assert.equal(null, (await nothing({ names })).empty.root.querySelector("table"));
 });

@@ -177,6 +177,8 @@ test("columns of the table are ticked, and widened by their edge", async () => {
   click(grip, {}, "pointerup");
   click(grip, { clientX: 530 }, "pointermove");
   assert.match(page.find(".tvz-thead").style.gridTemplateColumns, /^40px 200px 116px/);
+  page.view.table.resize("key", 47);
+  assert.match(page.find(".tvz-thead").style.gridTemplateColumns, /^40px 48px 116px/, "no narrower than its name needs");
 });
 
 test("what a search that was overtaken has found is not taken for what is shown", async () => {
@@ -206,7 +208,7 @@ test("a pointer that comes in while a poll is under way has files looked at afte
   await browsing();
   const looks = () => page.asked.filter(({ name, msg }) => name === "poll" && msg.idle).length;
   const before = looks();
-  page.view.polls.now(false);
+  page.view.polls.now();
   click(page.root, {}, "pointerenter");
   await until(() => looks() === before + 1);
 });
@@ -261,6 +263,11 @@ test("marks: one, a range, all others, none, taken back; only the marked are sho
 test("a tag is given, counted beside the grid, asked for and taken away", async () => {
   await browsing();
   const grid = page.find(".tvz-grid");
+  press(grid, "T");
+  assert.equal("this record", page.find(".tvz-tagger .tvz-save-words").textContent, "the first is one, too");
+  press(page.find(".tvz-tagger .tag"), "x");
+  assert.equal(undefined, page.last("tag"));
+  page.view.tagging.close();
   press(grid, "l");
   await until(() => pane() === keyOf(1));
   press(grid, "T");
@@ -381,8 +388,14 @@ test("a filter is taken back and done again, and Back leads to what was shown", 
   delete history.pushState;
   assert.equal(1, addresses.length);
   assert.match(addresses[0], /cls/);
+  const { length } = history;
+  page.view.select(3);
+  page.view.places.remember();
+  assert.equal(length, history.length, "the cursor makes no step");
   press(page.find(".tvz-grid"), "z", { ctrlKey: true });
   await until(() => filter.value === "" && page.view.records.count === 60);
+  press(page.find(".tvz-grid"), "z", { ctrlKey: true });
+  await until(() => /There is nothing to take back/.test(status()));
   press(page.find(".tvz-grid"), "y", { ctrlKey: true });
   await until(() => filter.value === "cls = 2");
 });
@@ -414,6 +427,11 @@ test("an address without a caption brings back the usual one, and a sort by capt
   await until(() => view.look.label === usual && page.find(".tvz-label-input").value === usual);
 
   assert.equal(null, view.places.shown().label);
+  await view.searches.restore(view.places.usual);
+  const searches = () => page.asked.filter(({ name }) => name === "search").length;
+  const before = searches();
+  await view.searches.restore({ ...view.places.usual, label: chosen });
+  assert.deepEqual([chosen, before], [view.look.label, searches()], "in another order the caption changes no search");
 });
 
 test("of two addresses one after the other the last is shown, whole", async () => {
@@ -447,6 +465,13 @@ test("nothing is shown of the marked where none is, but what else an address say
   await page.view.searches.restore({ ...page.view.places.usual, where: "cls = 1", only: true });
 
   assert.deepEqual(["cls = 1", false], [page.view.records.wish.where, page.view.records.wish.only]);
+  for (const [said, at] of [
+    [5, 5],
+    [99, 19],
+  ]) {
+    await page.view.searches.restore({ ...page.view.places.usual, where: "cls = 1", row: "", at: said });
+    assert.equal(at, page.view.records.at, "the record at its place, or the last");
+  }
 });
 
 test("a line around points is gone back to while its map is drawn", async () => {
@@ -498,10 +523,12 @@ test("a record that was gone to stays, though the search before it has just foun
   await browsing();
   const { r } = await page.view.rpc("poll", { since: -1, want: 60, idle: false }, { keep: true }); // the page's own does not overtake it
   page.view.records.follow = true; // the search was answered, its first record not shown yet
-  page.view.searches.stand({ row: 33, position: 33 }, false);
+  page.view.searches.stand({ row: 33, position: 33 });
   page.view.polls.take(structuredClone(r));
 
-  assert.equal(33, page.view.records.at);
+  assert.deepEqual([33, 60], [page.view.records.at, page.view.records.count]);
+  page.view.searches.stand({ row: 70, position: 70 });
+  assert.deepEqual([70, 71], [page.view.records.at, page.view.records.count], "it may be known before those before it");
 });
 
 test("what would be saved is counted, named by its kind, and written", async () => {
@@ -600,6 +627,15 @@ test("tiles grow and shrink by keys and chooser, and the first record in view st
   press(page.find(".tvz-grid"), "-");
   assert.equal(96, page.view.look.px);
   await until(() => page.find(".tvz-tile").style.width === "96px");
+  const { grid, records } = page.view;
+  const top = (selected, px) => {
+    Object.assign(records, { selected, at: 40 });
+    grid.setTop(0);
+    page.view.resize(px);
+    return grid.top;
+  };
+  assert.equal(0, top(-1, 256));
+  assert.equal(Math.floor(40 / grid.measure().columns) * grid.measure().rowHeight, top(0, 256), "or the one under the cursor");
 });
 
 test("a search that finds nothing comes to rest, too", async () => {
@@ -619,6 +655,11 @@ test("Enter enlarges, Escape goes back; the sheet of keys opens and closes", asy
   assert.equal(1, page.view.records.at);
   press(grid, "Escape");
   assert.ok(!page.root.classList.contains("tvz-zoomed"));
+  click(grid, {}, "dblclick");
+  assert.ok(!page.root.classList.contains("tvz-zoomed"));
+  click(page.find(".tvz-tile"), {}, "dblclick");
+  assert.ok(page.root.classList.contains("tvz-zoomed"));
+  press(grid, "Escape");
   press(grid, "?");
   assert.ok(page.find(".tvz-sheet"));
   press(grid, "l");
@@ -664,6 +705,8 @@ test("a finding leads to its byte: the field that holds it, scrolled to it", asy
   for (const [field, byte, line] of [
     [0, 40, "00000020"],
     [1, -100, "00000000"], // in its header
+    [2, -512, "00000000"],
+    [0, -600, "00000000"], // before all
   ]) {
     const { ext, offset } = fields[field];
     await page.view.searches.goToByte({ key: pane(), offset: offset + byte });

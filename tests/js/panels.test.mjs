@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { afterEach } from "node:test";
 
+import { Beside } from "../../tarviz/widgets/browse/page/beside.mjs";
 import { Doctor } from "../../tarviz/widgets/browse/page/doctor.mjs";
 import { barTop, drawPlot, plotColours } from "../../tarviz/widgets/host/plot.mjs";
 import { drawCloud, drawPoints } from "../../tarviz/widgets/panes/cloud.mjs";
@@ -716,6 +717,56 @@ test("a card: pictures beside each other, what lies over the first, other fields
   assert.deepEqual(["cls"], picked);
   const alone = drawn({ ext: "jpg", panel: panel(image), card: { items: items.slice(0, 1), named: [] } });
   assert.deepEqual([[], ["txt"], []], alone.map(names));
+  const many = Array.from({ length: 41 }, (_, at) => `f${at}`);
+  const named = drawn({ ext: "jpg", panel: panel(image), card: { items: [], named: many } });
+  assert.deepEqual(many.slice(0, 40), text(named[1], "button"));
+  assert.equal(1, drawn({ ext: "jpg", panel: panel(image) }).length);
+});
+
+test("a card: what is seen or heard stands above the other fields, figures below; of a field what is told at a glance", () => {
+  const block = (type, more = {}) => ({ type, text: type, turns: [], ...more });
+  const { around } = shown([], { fields: [{ ext: "txt", size: 7 }], mediaOf: () => "" });
+  const drawn = (blocks, ...items) => {
+    const card = {
+      items: items.map((item) => ({ ext: "txt", part: "text", ...item, panel: { controls: [], facts: [], ...item.panel } })),
+      named: [],
+    };
+    return drawCard(
+      { ext: "jpg", panel: { controls: [], facts: [["a", "b"]], blocks }, card },
+      [],
+      around,
+      new Layers({}, () => {}),
+      () => {},
+    );
+  };
+  const one = { panel: { blocks: [block("text")] } };
+  const kinds = (part) =>
+    [...part.querySelectorAll(".tvz-note, .tvz-text, .tvz-turns, .tvz-facts")].map((each) => each.classList[0].slice(4)).join(" ");
+  for (const [wanted, ...blocks] of [
+    [["note", "text", "text facts"], block("note", { tone: "bad" }), block("text")],
+    [["note", "text", "note facts"], block("note", { tone: "bad" }), block("note", { tone: "warn" })],
+    [["text facts", "text"], block("text")],
+    [["note", "text", "facts"], block("note", { tone: "bad" })],
+  ])
+    assert.deepEqual(wanted, drawn(blocks, one).map(kinds));
+  const inside = (item) => kinds(drawn([block("note", { tone: "bad" })], item)[1]);
+  const two = [block("plot", { kind: "bars" }), block("text", { kind: "bars" }), block("note", { tone: "warn" })];
+  const facts = [
+    ["duration", "2 s"],
+    ["rate", "8 kHz"],
+  ];
+  assert.deepEqual(
+    ["text", "text note", "text note facts", "turns"],
+    [
+      inside({ panel: { blocks: two, facts } }),
+      inside({ part: "data", panel: { blocks: two, facts } }),
+      inside({ part: "sound", panel: { blocks: two, facts } }),
+      inside({ part: "data", panel: { blocks: [block("turns"), block("text")] } }),
+    ],
+  );
+  const sound = drawn([block("note", { tone: "bad" })], { part: "sound", panel: { blocks: two, facts } })[1];
+  assert.deepEqual(["duration", "2 s"], text(sound, "dl > *"));
+  assert.ok(sound.querySelector(".tvz-compact.tvz-part-sound"));
 });
 
 test("pictures side by side show the same part, whatever their sizes", () => {
@@ -935,4 +986,110 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
   put(doctor.root.querySelector("[data-name='doctor predicted']"), "other");
   await until(() => asked.length === 2);
   assert.deepEqual(["doctor", { predicted: "other" }], asked[1]);
+});
+
+test("cells are shaded by the most mistakes; without predictions only columns are chosen, without columns there is no doctor", async () => {
+  const around = {
+    ...{ rpc: async () => ({ r: found }), records: { picks: new Map() }, searches: { pick: (...choice) => orders.push(choice[5]) } },
+    ...{ rail: { rove: () => (roved += 1) }, status: { trouble: () => {} } },
+  };
+  let [roved, found] = [0, undefined];
+  const orders = [];
+  const doctor = new Doctor(around);
+  const drawn = async (answer) => ((found = answer), await doctor.ask(), doctor.root);
+  assert.equal("", (await drawn({ choices: [] })).textContent);
+  await drawn({ choices: ["cls", "guess"], truth: "cls", predicted: undefined });
+  assert.deepEqual([["label doctor"], 1], [text(doctor.root, "h2"), roved]);
+  assert.deepEqual(
+    [
+      ["labels …", "cls", "guess"],
+      ["predictions …", "guess"],
+    ],
+    [...doctor.root.querySelectorAll("select")].map((one) => text(one, "option")),
+  );
+  assert.equal("cls", doctor.root.querySelector("select").value);
+  const counts = [
+    [5, 1, 0],
+    [0, 3, 1],
+    [0, 0, 2],
+  ];
+  const cells = counts.map((row, i) => row.map((_, j) => `${i}${j}`));
+  await drawn({
+    choices: ["cls"],
+    truth: "json.gone",
+    predicted: "guess",
+    accuracy: 1,
+    labels: ["a", "b", "c"],
+    counts,
+    cells,
+    wrong: "w",
+  });
+  const all = [...doctor.root.querySelectorAll("td")];
+  assert.deepEqual("010001000", all.map((one) => one.style.getPropertyValue("--share")).join(""));
+  assert.equal("100010001", all.map((one) => Number(one.className === "tvz-right-cell")).join(""));
+  assert.deepEqual(
+    [
+      ["labels …", "json.gone", "cls"],
+      ["predictions …", "guess", "cls"],
+    ],
+    [...doctor.root.querySelectorAll("select")].map((one) => text(one, "option")),
+  );
+  assert.deepEqual(
+    ["json.gone", "guess"],
+    [...doctor.root.querySelectorAll("select")].map((one) => one.value),
+  );
+  click(all[1].firstChild);
+  assert.deepEqual([{ sort: "order", column: undefined, descending: false }, 2], [orders[0], roved - 1]);
+});
+
+test("two to four records lie side by side, in their order, however many are marked", async () => {
+  const [said, asked] = [[], []];
+  let wrong = false;
+  const around = {
+    rpc: async (...request) => {
+      asked.push(request);
+      if (wrong) throw new Error("gone");
+      const key = `k${request[1].row}`;
+      return {
+        r: { key, panel: request[1].row === 4 && { controls: [], facts: [], blocks: [{ type: "text", text: "four" }] } },
+        buffers: [],
+      };
+    },
+    ...{ status: { say: (words) => said.push(words), trouble: (error) => said.push(error.message) }, leave: () => said.push("left") },
+    ...{ pane: { around: () => ({ fields: [] }) }, layers: new Layers({}, () => {}) },
+  };
+  const beside = new Beside(around);
+  const place = placed(beside.root);
+  ends.push(() => place.remove());
+  const shows = async (...rows) => {
+    around.marks = { rows: new Set(rows) };
+    await beside.open();
+    return [beside.shown, beside.root.querySelector("span")?.textContent, text(beside.root, "h2").join(" ")];
+  };
+  assert.deepEqual([false, undefined, ""], await shows(3));
+  assert.deepEqual(["Mark two to four records (Space): they are shown side by side."], said.splice(0));
+  assert.deepEqual([true, "2 records", "k9 k10"], await shows(10, 9));
+  assert.deepEqual(
+    [
+      ["record", { row: 9 }, { keep: true }],
+      ["record", { row: 10 }, { keep: true }],
+    ],
+    asked,
+    "none overtakes another",
+  );
+  assert.equal("back to the grid", document.activeElement.getAttribute("aria-label"));
+  assert.deepEqual([true, "4 records", "k1 k3 k4 k6"], await shows(4, 1, 6, 3));
+  assert.deepEqual(
+    ["no fields", "no fields", "four", "no fields"],
+    [...beside.root.querySelectorAll("h2")].map((one) => one.nextSibling.textContent),
+  );
+  assert.deepEqual([true, "the first 4 of 5 marked", "k1 k3 k4 k6"], await shows(7, 4, 1, 6, 3));
+  said.length = 0;
+  click(beside.root.querySelector("button"));
+  assert.deepEqual([false, "", ["left"]], [beside.shown, beside.root.textContent, said.splice(0)]);
+  beside.close();
+  assert.deepEqual([], said, "who is elsewhere stays there");
+  wrong = true;
+  assert.deepEqual([false, undefined, ""], await shows(1, 2));
+  assert.deepEqual(["gone"], said);
 });

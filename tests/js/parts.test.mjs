@@ -255,6 +255,10 @@ test("the line below says where the cursor is, what goes on, and offers what hel
     ["#0 of 60 · searched for the words red, disc · 2 pages look at these shards", "tvz-cut", []],
     tell({ words: ["red", "disc"], pages: 2 }),
   );
+  view.marks.rows.add(0);
+  assert.equal("#0 of 60 · 1 marked", tell({})[0]);
+  assert.equal("#0 of 60 · 1 marked, for all pages · 2 pages look at these shards", tell({ pages: 2 })[0]);
+  view.marks.rows.clear();
   assert.deepEqual(["#0 of 60 · looked at 9", "tvz-cut tvz-busy", ["Stop"]], tell({ searching: "looked at 9", done: false }));
   click(page.find(".tvz-status button"));
   await until(() => page.answered("stop"));
@@ -308,6 +312,14 @@ test("what is said stands for a while, bad news longer, a button does what it sa
   line.say("again", "", "act", () => (now = -1));
   click(page.find(".tvz-status button"));
   assert.equal(-1, now);
+  now = 1000;
+  const later = t.mock.method(globalThis, "setTimeout", () => {});
+  line.say("so");
+  later.mock.restore();
+  const [act, wait] = later.mock.calls[0].arguments;
+  now += wait;
+  act();
+  assert.match(status(), usual, "then it goes by itself");
 });
 
 test("trouble is told with its hint; a lost server is bad news, a saved picture is not; overtaken requests are none", async () => {
@@ -499,10 +511,18 @@ test("below the shards the rail is one Tab stop: arrows, Home and End walk it", 
   view.rail.rove();
   assert.equal(name, reached()[0].dataset.name, "it stays the stop when the rail is drawn anew");
   view.rail.list.focus();
-  press(view.rail.list, "ArrowDown");
+  assert.ok(press(view.rail.list, "ArrowDown"));
   await until(() => page.last("search")?.shard === 0);
   press(view.rail.list, "ArrowUp");
   await until(() => page.last("search").shard === null);
+  view.scan.shards = view.scan.shards.slice(0, 2);
+  for (const shard of [0, 1, null]) {
+    press(view.rail.list, "ArrowDown");
+    await until(() => page.last("search").shard === shard);
+  }
+  view.scan.shards = view.scan.shards.slice(0, 1);
+  view.searches.stepShard(1);
+  assert.equal(null, view.searches.next.shard, "one shard is all there are");
 });
 
 test("keys: shuffled, and anew; boxes; the filter; labels hidden while Shift is held", async () => {
@@ -521,7 +541,7 @@ test("keys: shuffled, and anew; boxes; the filter; labels hidden while Shift is 
   assert.ok(!press(page.find(".tvz-filter"), "t") && !view.table.shown, "who types presses no keys");
   press(page.find(".tvz-filter"), "Escape");
   assert.equal(page.grid, document.activeElement);
-  press(page.grid, "Shift");
+  assert.ok(!press(page.grid, "Shift"));
   assert.ok(page.root.classList.contains("tvz-bare"));
   page.grid.dispatchEvent(new KeyboardEvent("keyup", { key: "Shift", bubbles: true }));
   assert.ok(!page.root.classList.contains("tvz-bare"));
@@ -580,6 +600,8 @@ test("the pane walks the records, tells each field, sums its bytes, saves it", a
   const [before, next, back] = page.all(".tvz-walk button");
   click(before);
   assert.equal(0, view.records.at);
+  view.select(60);
+  assert.equal(0, view.records.at, "there is no record behind the last");
   click(next);
   await until(() => words() === "2 of 60");
   click(page.find("[aria-label='record before (←)']"));
@@ -587,6 +609,25 @@ test("the pane walks the records, tells each field, sums its bytes, saves it", a
   view.zoom(true);
   click(page.find("[aria-label^='back to the grid']"));
   assert.ok(!page.root.classList.contains("tvz-zoomed") && back);
+  const { record } = view.pane;
+  const of = (count) => ({
+    ...record,
+    fields: Array.from({ length: count }, (_, at) => ({ ...record.fields[0], ext: at ? `f${at}` : "png" })),
+  });
+  const chipsOf = (count) => (view.pane.fill(of(count)), page.all(".tvz-chips .tvz-chip"));
+  assert.deepEqual(
+    [1, 3, 11],
+    [1, 2, 10].map((count) => chipsOf(count).length),
+    "one field is no card",
+  );
+  assert.deepEqual(
+    [true, false],
+    chipsOf(10)
+      .slice(-2)
+      .map(({ title }) => / \(key 9\)$/.test(title)),
+  );
+  assert.match(chipsOf(10).at(-1).title, /byte 512$/);
+  view.pane.fill(record);
   const chips = page.all(".tvz-chips .tvz-chip");
   assert.deepEqual(
     ["true", "false"],
@@ -653,7 +694,10 @@ test("nothing found says why, what could be asked for, and shows all again", asy
 
 test("what cannot be found is told, what is picked is taken away at once", async () => {
   const view = await browsing();
+  await view.searches.goTo("  ");
+  assert.equal(undefined, page.last("find"));
   await view.searches.goTo("nowhere");
+  assert.ok(view.tools.go.hidden);
   assert.equal("No record 'nowhere' among 60.", status());
   page.change = (name, answer) => (name === "find" ? { ...answer, err: undefined, r: { position: null } } : answer);
   await view.searches.goTo("far");
@@ -728,15 +772,27 @@ test("a page says what it shows to whoever saves it, and keeps Back for steps", 
 });
 
 test("a page that has just opened can be saved before anything is answered, and asks for its record once", async () => {
+  const { length } = history;
   page = await opened("browse", BrowserView);
   const states = [];
   const { send } = page.view.model;
   page.view.model.send = (content) => (content.k === "tvz:state" && states.push(content.state), send(content));
   assert.ok(!page.answered("poll"));
+  assert.equal(page.find(".tvz-grid"), document.activeElement, "the keys of its own page are its own");
   page.view.places.remember();
   assert.equal(1, states.length);
   await until(() => page.find(".tvz-pane h2") && page.view.calm);
   assert.equal(1, page.asked.filter(({ name }) => name === "record").length, "the record is asked for once");
+  page.view.places.remember();
+  assert.equal(length, history.length, "Back leads to what was before the page");
+  let fetched = 0;
+  page.view.pane.open = () => (fetched += 1);
+  page.view.zoom(true);
+  page.view.zoom(false);
+  assert.equal(0, fetched, "enlarged, it is there");
+  page.view.records.selected = -1;
+  page.view.zoom(true);
+  assert.equal(1, fetched, "one that was not chosen yet is, when it is enlarged");
 });
 
 test("rows and cells are asked for twice at once at most, and of a server that is lost not at all", async () => {
@@ -754,6 +810,47 @@ test("rows and cells are asked for twice at once at most, and of a server that i
     [1, 2, 2],
     [all(), all(), all()].map(([, cells]) => cells),
   );
+});
+
+test("cells far from the view are let go where there are more than 4,000", async () => {
+  const view = await browsing();
+  view.table.draw = () => {};
+  for (let at = 0; at < 4100; at += 1) if (at !== 2005) view.table.items.set(at, {});
+  await view.table.fetch(2005, 2006);
+  const kept = [...view.table.items.keys()];
+  assert.deepEqual([1605, 2406], [kept[0], kept.at(-1)]);
+});
+
+test("menus close when something else is pressed; files are looked at when the keys come back after a while", async () => {
+  const view = await browsing();
+  const menu = page.find(".tvz-views");
+  const open = (pressed) => ((menu.open = true), click(pressed, {}, "pointerdown"), menu.open);
+  assert.deepEqual([true, false], [menu.querySelector("input"), page.grid].map(open));
+  await alone(view);
+  const looked = (ago) => {
+    [view.polls.looked, view.polls.polled] = [false, performance.now() - ago];
+    page.grid.dispatchEvent(new Event("focusin", { bubbles: true }));
+    return view.polls.looked;
+  };
+  assert.deepEqual([false, true], [0, 4001].map(looked));
+  view.polls.looked = false;
+});
+
+test("the records in view are there when one has come, none is on its way, or there is none", async () => {
+  const view = await browsing();
+  await alone(view);
+  const { rows, records, table } = view;
+  const calm = (items, count, done, shown = false) => {
+    rows.items = new Map(items.map((at) => [at, {}]));
+    [records.count, records.done, table.root.hidden] = [count, done, !shown];
+    return view.calm;
+  };
+  assert.deepEqual(
+    [false, true, false, true, false, true],
+    [calm([], 3, true), calm([0], 3, false), calm([], 0, false), calm([], 0, true), calm([], 1, true), calm([], 3, false, true)],
+  );
+  rows.asked.add("0-36");
+  assert.ok(!calm([0], 3, true));
 });
 
 test("a page on few pixels is narrow, and its parts know", async () => {

@@ -112,8 +112,8 @@ test("a page asks four times a second as long as something goes on, and then res
 
 test("it is asked what has changed, without waiting for others; who asks meanwhile is asked for after it", async () => {
   const { polls, view, asked, told } = polling();
-  const first = polls.now(false);
-  polls.now(false);
+  const first = polls.now();
+  polls.now();
   assert.deepEqual([["poll", { since: 3, want: 20, idle: false }, { urgent: true }]], asked);
   polls.now(true);
   assert.equal(1, asked.length);
@@ -146,7 +146,7 @@ test("a server that comes back is asked on where something still goes on", async
   await gone.polls.now(true);
   assert.deepEqual([["trouble", "gone"]], gone.told);
   const asking = polling({ exact: false });
-  await asking.polls.now(false);
+  await asking.polls.now();
   assert.ok(!asking.names().includes("woken"));
 });
 

@@ -297,11 +297,11 @@ export class BrowserView {
 
   // ---- frame parts
 
-  /** Close what hangs down from the header, but for the one that holds `within`; whether anything did. @param {Node} [within] */
-  closeMenus(within) {
-    if (!this.config.title) return false; // the page that only opens shards
-    const open = /** @type {HTMLDetailsElement[]} */ ([...this.head.querySelectorAll("details[open]")]);
-    const others = open.filter((box) => !within || !box.contains(within));
+  /** Close what hangs down from the header, but for the one that holds `within`; whether anything did. @param {Node | null} [within] */
+  closeMenus(within = null) {
+    // the page that only opens shards keeps its menu
+    const open = /** @type {HTMLDetailsElement[]} */ (this.config.title ? [...this.head.querySelectorAll("details[open]")] : []);
+    const others = open.filter((box) => !box.contains(within));
     for (const box of others) box.open = false;
     return others.length > 0;
   }

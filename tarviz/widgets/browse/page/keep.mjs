@@ -155,7 +155,7 @@ export class Keep {
     const { job } = this;
     const { rpc, records, scan, rail } = this.around;
     if (scan.columns.state === "none" || scan.columns.state === "scanning") return fill(this.checks);
-    const most = Math.max(1, ...this.tags.map(([, n]) => n));
+    const most = Math.max(...this.tags.map(([, n]) => n));
     const rows = this.tags.map(([tag, n]) => rail.bar(tag, n, most, `is:${tag}`, `is:${tag}`));
     const key = JSON.stringify([job.running, job.text, this.tags, [...records.picks.keys()]]);
     if (this.key === key) return undefined;

@@ -58,18 +58,16 @@ export class Keys {
   /** @param {string} name @param {KeyboardEvent} event */
   press(name, event) {
     const { view } = this;
-    const typing = isTyping(event);
     if (name === "Shift") {
       view.root.classList.add("tvz-bare");
       return false;
     }
-    if (name === "Escape") return this.escape(typing);
-    if (typing) return false;
+    if (name === "Escape") return this.escape(isTyping(event));
     if (this.sheet.shown) {
       if (name === "?") this.sheet.toggle();
       return name === "?";
     }
-    const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || event.target === view.root || view.zoomed;
+    const inGrid = view.list.contains(/** @type {Node} */ (event.target)) || view.zoomed;
     const inRail = view.rail.list.contains(/** @type {Node} */ (event.target));
     if (inRail && (name === "ArrowDown" || name === "ArrowUp")) {
       view.searches.stepShard(name === "ArrowDown" ? 1 : -1);

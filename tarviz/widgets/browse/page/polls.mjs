@@ -17,7 +17,7 @@ export class Polls {
   async loop() {
     const { view } = this;
     while (!view.signal.aborted) {
-      await this.now(false);
+      await this.now();
       if (
         view.scan.lost ||
         (view.scan.exact &&
@@ -36,8 +36,8 @@ export class Polls {
     }
   }
 
-  /** @param {boolean} idle */
-  async now(idle) {
+  /** @param {boolean} [idle] files are looked at, too */
+  async now(idle = false) {
     const { view } = this;
     if (this.polling) this.looked ||= idle; // asked for while a poll is under way: looked after when it is back
     if (this.polling || view.signal.aborted) return;

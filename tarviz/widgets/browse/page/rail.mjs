@@ -62,7 +62,7 @@ export class Rail {
     this.area.style.height = `${count * RAIL_ROW}px`;
     this.list.style.maxHeight = `${Math.min(count, 9) * RAIL_ROW + 2}px`;
     const { first, stop } = visible({ columns: 1, rowHeight: RAIL_ROW }, { top: this.list.scrollTop, height, count, margin: 2 });
-    const most = Math.max(1, ...this.around.scan.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
+    const most = Math.max(...this.around.scan.shards.slice(0, 5000).map((/** @type {any} */ s) => s?.count ?? 0));
     const rows = [];
     for (let at = first; at < stop; at += 1) {
       const shard = all && at === 0 ? undefined : this.around.scan.shards[at - all];
@@ -109,7 +109,7 @@ export class Rail {
     const counted = sets.reduce((/** @type {number} */ sum, /** @type {any} */ [, n]) => sum + n, 0);
     this.around.scan.common = sets.length > 1 && sets[0][1] * 2 >= counted ? sets[0][0].join(" ") : "";
     const all = fields.map((/** @type {any} */ [ext]) => ext);
-    const most = Math.max(1, ...fields.map((/** @type {any} */ [, n]) => n));
+    const most = Math.max(...fields.map((/** @type {any} */ [, n]) => n));
     const parts = [];
     if (faults.length) {
       parts.push(

@@ -63,10 +63,10 @@ export class Search {
       view.rail.drawMore();
       if (!quiet) this.keep();
       this.answered = { wish: next, picks: [...view.records.picks] };
-      await view.polls.now(false);
+      await view.polls.now();
       for (let rest = 25; !view.records.count && !view.records.done && rest < 250 && r.query === view.records.query; rest *= 2) {
         await new Promise((go) => setTimeout(go, rest)); // most searches are done at once: they need not wait for the next look
-        await view.polls.now(false);
+        await view.polls.now();
       }
       if (!view.keep.bar.hidden) view.keep.close();
       view.scan.wake();
@@ -220,7 +220,7 @@ export class Search {
       let { r } = await view.rpc("find", { text, at });
       for (let rest = 25; r.position === null && !view.records.done && rest < 3000; rest *= 2) {
         await new Promise((go) => setTimeout(go, rest)); // what the filters leave is still being found
-        await view.polls.now(false);
+        await view.polls.now();
         ({ r } = await view.rpc("find", { text, at }));
       }
       if (restoring !== this.restoring) return undefined;
@@ -280,7 +280,7 @@ export class Search {
       view.records.query = r.query;
       view.grid.forget();
       view.scan.version = -1;
-      await view.polls.now(false);
+      await view.polls.now();
       view.scan.wake();
     } catch (error) {
       view.status.trouble(error);

@@ -50,7 +50,7 @@ export class Records {
     /** the rows that were fetched are in the order wished for */
     this.ordered = first.poll.query.ordered;
     /** the search is at its end; what it does till then */
-    this.done = false;
+    this.done = first.poll.query.done;
     this.searching = "";
     /** why the search ended early, "" where it did not */
     this.failed = "";
@@ -94,7 +94,7 @@ export class Scan {
   /** fields that most records have, "" where there is no such set */
   common = "";
   /** @type {any} how far columns are made */
-  columns = { state: "none", note: "", version: 0, bytes: 0 };
+  columns = { state: "none" };
   /** how many pages look at these shards */
   pages = 1;
   /** what a far shard waits for, "" where all answer */

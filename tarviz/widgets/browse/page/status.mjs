@@ -85,7 +85,7 @@ export class StatusLine {
 
   /** @param {boolean} slow */
   async tellSlow(slow) {
-    if (slow && !this.around.scan.lost) await this.around.polls.now(false); // is it the page that does not answer, or a store behind it?
+    if (slow && !this.around.scan.lost) await this.around.polls.now(); // is it the page that does not answer, or a store behind it?
     if (slow)
       this.say(
         this.around.scan.far
