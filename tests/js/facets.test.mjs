@@ -112,6 +112,24 @@ test("the first five columns are unfolded, what each holds is asked for, and aga
   assert.deepEqual([..."bcdef"], [...facets.open], "what somebody has chosen stays");
 });
 
+test("a column that is unfolded while others are asked for is asked for, too", async () => {
+  const { facets, view, told, all } = faceted();
+  let go;
+  view.answer = (name) =>
+    name === "facets" ? { r: { columns: columnsOf(..."abcdef") } } : new Promise((answer) => (go = () => answer({ r: VALUES })));
+  facets.follow();
+  await until(() => go);
+  facets.draw();
+  click(all(".tvz-facet-head")[5]);
+  view.answer = () => ({ r: VALUES });
+  go();
+  await until(() => facets.settled && !facets.busy);
+  assert.deepEqual(
+    [..."abcdef"],
+    told.asked.slice(1).map(([, column]) => column),
+  );
+});
+
 test("while columns are read nothing is settled; nothing is asked of a server that is gone; an error is told once", async () => {
   const { facets, view, told } = faceted();
   for (const [state, settled] of [
@@ -179,6 +197,10 @@ test("fourteen columns are listed, those unfolded and four more at least, then a
   facets.dragged = false;
   facets.draw();
   assert.equal("", facets.list.textContent);
+  facets.columns = columnsOf(..."abcdefghijklmnop");
+  facets.all = false;
+  facets.draw();
+  assert.equal("1 more", more().textContent);
 });
 
 test("a bar that is being clicked stays until the click has come", async () => {
@@ -281,18 +303,21 @@ test("bars: as high as the highest, brushed from one to the other, walked by arr
   draw({ bars: [flat] });
   assert.equal(null, place.querySelector(".tvz-hist"), "one value is no range");
   bars = draw();
+  bars.getBoundingClientRect = () => ({ left: 100, width: 1000 });
   const steps = [
+    ["ArrowRight", { shiftKey: true }],
+    ["ArrowLeft"],
     ["ArrowLeft"],
     ["ArrowRight"],
     ["ArrowRight", { shiftKey: true }],
     ["ArrowRight", { shiftKey: true }],
     ["ArrowRight", { shiftKey: true }],
   ].map(([key, more]) => (press(bars, key, more), on()));
-  assert.deepEqual(["1000", "0100", "0110", "0111", "0111"], steps);
+  assert.deepEqual(["1100", "1000", "1000", "0100", "0110", "0111", "0111"], steps);
   assert.deepEqual(["3", "w 2 … 8: 5 records"], [bars.getAttribute("aria-valuenow"), bars.getAttribute("aria-valuetext")]);
   assert.deepEqual([true, false], [press(bars, " "), press(bars, "x")]);
   assert.deepEqual(["w", "w >= 2 and w <= 8", [1, 3]], [told.picked[0][0], told.picked[0][1], told.picked[0][4]]);
-  const at = (x, kind, more) => click(bars, { clientX: x, ...more }, kind);
+  const at = (x, kind, more) => click(bars, { clientX: 100 + x, ...more }, kind);
   at(400, "pointermove");
   at(400, "pointerup");
   at(400, "pointerdown", { button: 2 });

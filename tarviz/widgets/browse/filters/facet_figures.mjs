@@ -22,9 +22,8 @@ export function figures(side, type) {
     .join(" · ");
 }
 
-/** The condition for a run of a histogram's bars. @param {string} column @param {any[]} bars @param {number} from @param {number} to */
-export function spanOf(column, bars, from, to) {
-  const [low, high] = from <= to ? [from, to] : [to, from];
+/** The condition for a run of a histogram's bars. @param {string} column @param {any[]} bars @param {number} low @param {number} high */
+export function spanOf(column, bars, low, high) {
   return {
     where: `${column} >= ${bars[low].low} and ${column} ${high === bars.length - 1 ? "<=" : "<"} ${bars[high].high}`,
     text: `${column} ${figure(bars[low].low)} … ${figure(bars[high].high)}`,
