@@ -4,7 +4,7 @@ import { afterEach } from "node:test";
 
 import { Facets } from "../../tarviz/widgets/browse/filters/facets.mjs";
 import { ObjectClasses } from "../../tarviz/widgets/browse/filters/object_classes.mjs";
-import { figure } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
+import { figure, figures } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
 import { paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
 import { click, placed, press, test, until } from "./dom.mjs";
 
@@ -128,6 +128,44 @@ test("a column that is unfolded while others are asked for is asked for, too", a
     [..."abcdef"],
     told.asked.slice(1).map(([, column]) => column),
   );
+});
+
+test("while columns are read the first whose type is known are unfolded; once all are known that stays so", async () => {
+  const { facets, view } = faceted();
+  const opened = async (state, ...columns) => {
+    view.scan.columns = { ...view.scan.columns, state, version: view.scan.columns.version + 1 };
+    view.answer = (name) => ({ r: name === "facets" ? { columns } : VALUES });
+    await facets.refresh();
+    return [...facets.open].join("");
+  };
+  const [a, b, c] = columnsOf(..."abc");
+  assert.deepEqual(
+    ["", "b", "abc", "abc"],
+    [
+      await opened("making", { ...a, type: "" }, { ...b, type: "" }),
+      await opened("making", { ...a, type: "" }, b),
+      await opened("ready", a, b, c),
+      await opened("ready", c),
+    ],
+  );
+});
+
+test("what another search or another table has made old is not shown, and not asked for to the end", async () => {
+  const { facets, view, told } = faceted();
+  const answers = [() => ({ ...VALUES, stale: true }), () => ({ ...VALUES, making: true }), () => ((view.records.query = 4), VALUES)];
+  view.answer = (name) => ({ r: name === "facets" ? { columns: columnsOf(..."abcde") } : (answers.shift() ?? (() => VALUES))() });
+  await facets.refresh();
+  assert.deepEqual([["c"], false], [[...facets.known.keys()], facets.settled]);
+  assert.equal(
+    "abc",
+    told.asked
+      .splice(0, 9)
+      .slice(1)
+      .map(([, column]) => column)
+      .join(""),
+  );
+  await facets.refresh();
+  assert.equal("abcde", told.asked.map(([, column]) => column).join(""));
 });
 
 test("while columns are read nothing is settled; nothing is asked of a server that is gone; an error is told once", async () => {
@@ -361,11 +399,11 @@ function classed(state, classes, picked = []) {
 const STATE = { query: 1, version: 1, total: 5000, ready: true, boxes: true };
 
 test("the classes of objects: counted at once where records are few, twelve listed, one picked or more", async () => {
-  const classes = Array.from({ length: 14 }, (_, at) => [`c${at}`, 30, 20 - at, at ? 20 - at : 5]);
+  const classes = Array.from({ length: 13 }, (_, at) => [`c${at}`, 30, 20 - at, at ? 20 - at : 5]);
   const { objects, told, texts } = classed(STATE, classes, ["c1"]);
   assert.ok(!objects.settled);
   await objects.follow();
-  assert.deepEqual([true, 13, "c05 / 20", "c119", "2 more"], [objects.settled, texts().length, texts()[0], texts()[1], texts()[12]]);
+  assert.deepEqual([true, 13, "c05 / 20", "c119", "1 more"], [objects.settled, texts().length, texts()[0], texts()[1], texts()[12]]);
   const bar = (at) => objects.root.querySelectorAll(".tvz-bar")[at];
   assert.deepEqual(
     ["1", "0.25", "0.95", "false", "true"],
@@ -380,7 +418,7 @@ test("the classes of objects: counted at once where records are few, twelve list
   for (const [at, more] of [[0], [0, { ctrlKey: true }], [1], [1, { shiftKey: true }], [2, { metaKey: true }]]) click(bar(at), more);
   assert.deepEqual([["c0"], ["c1", "c0"], [], [], ["c1", "c2"]], told.picks);
   click(objects.root.querySelectorAll("button")[12]);
-  assert.equal(14, texts().length);
+  assert.equal("c128", texts()[12]);
   await objects.follow();
   assert.equal(1, told.asked);
 });
@@ -398,8 +436,11 @@ test("of many records classes are counted when somebody asks, and not where ther
   ]) {
     const none = classed(state, []);
     await none.objects.follow();
-    assert.deepEqual([true, 0], [none.objects.settled, none.told.asked]);
+    assert.deepEqual([true, 0, ""], [none.objects.settled, none.told.asked, none.objects.root.textContent]);
   }
+  const empty = classed(STATE, []);
+  await empty.objects.follow();
+  assert.deepEqual([1, []], [empty.told.asked, empty.texts()], "there is nothing more to count");
   const stale = classed({ ...STATE, stale: true }, [["cat", 1, 1, 1]]);
   await stale.objects.follow();
   assert.deepEqual([[], false, false], [stale.objects.classes, stale.objects.busy, stale.objects.settled]);
@@ -416,6 +457,18 @@ test("a figure has four digits, a whole number all of them in groups, what is fa
     ["5.00e-4", "0.001", "12.35", "-12.35", "999900", "1.00e+6", "−5", "1,234", "999,999,999,999,999", "1.000e+15", "", "a", "true"],
     [0.0005, 0.001, 12.34567, -12.34567, 999_949.5, 1_000_000.5, -5, 1234, 999_999_999_999_999, 1e15, null, "a", true].map(figure),
   );
+});
+
+test("a column in a line: how many values, of numbers from where to where and their mean, of truths none", () => {
+  const many = { distinct: 1200, min: 0.5, max: 2, mean: 1.25 };
+  for (const [said, side, type] of [
+    ["1,200 values · 0.5 … 2 · mean 1.25", many, "double"],
+    ["1,200 values · 0.5 … 2", many, "boolean"],
+    ["2 values · 0 … 1 · mean 0", { distinct: 2, min: 0, max: 1, mean: 0 }, "bigint"],
+    ["1 value", { ...many, distinct: 1 }, "double"],
+    ["2 values", { distinct: 2, min: "a", max: "b", mean: null }, "varchar"],
+  ])
+    assert.equal(said, figures(side, type));
 });
 
 test("an end of an axis has two digits more than its span, none below", () => {

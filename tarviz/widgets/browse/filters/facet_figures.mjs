@@ -12,11 +12,11 @@ export function figure(value) {
 
 /** What a column holds, in a line. @param {any} side one summary of a facet @param {string} type */
 export function figures(side, type) {
-  const numbers = side.mean !== null && side.mean !== undefined;
+  const numbers = side.distinct > 1 && typeof side.mean === "number";
   return [
     plural(side.distinct, "value"),
-    numbers && side.distinct > 1 ? `${figure(side.min)} … ${figure(side.max)}` : "",
-    numbers && side.distinct > 1 && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
+    numbers ? `${figure(side.min)} … ${figure(side.max)}` : "",
+    numbers && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
   ]
     .filter(Boolean)
     .join(" · ");

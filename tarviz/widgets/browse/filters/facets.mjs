@@ -92,7 +92,7 @@ export class Facets {
         this.columns = r.columns;
         this.version = version;
         const likely = this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name));
-        if (!this.fixed && (state === "ready" || likely.length)) {
+        if (!this.fixed) {
           this.open = new Set(likely.slice(0, OPEN_FIRST).map((column) => column.name));
           this.fixed = state === "ready";
         }
