@@ -55,6 +55,7 @@ test("every part of an address has a word of its own", () => {
     assert.equal(text, written({ ...PLAIN, ...part }));
     if (text) assert.deepEqual(part, read(text));
   }
+  assert.equal("sort=random&row=%230", written({ ...PLAIN, sort: "random", seed: 0, px: 160, row: "#0", at: 0 }));
   assert.equal("descending=off", written(PLAIN, { ...PLAIN, descending: true }));
 });
 
@@ -176,6 +177,15 @@ test("twenty are marked by two actions, taken back by one, and inverted", async 
   await curation.undo();
   assert.equal(40, all.marked.size);
   assert.ok(words.includes("taken back: 40 unmarked"));
+});
+
+test("a range begins at the first record, and leaves what was marked behind its end", async () => {
+  const all = server();
+  const { curation } = page(all.rpc);
+  all.change([8], []);
+  await curation.range(7);
+  await curation.range(2);
+  assert.deepEqual([0, 1, 2, 8], [...all.marked].sort());
 });
 
 test("all, none and the others are told, with a way back; one and a range are not; nothing is no step", async () => {
@@ -365,8 +375,9 @@ domTest("a view that is chosen is shown, and the list of them closes", () => {
   const rpc = async (name) => (asked.push(name), { r: { views: {} } });
   const views = new Views({ places: { show: (address) => addresses.push(address) }, rpc });
   views.box.open = true;
-  views.box.open = false;
   assert.deepEqual(["views"], asked, "those of other pages, too");
+  views.box.open = false;
+  assert.equal(1, asked.length);
   views.known = { odd: "where=cls+%3D+1" };
   views.draw();
   views.box.open = true;
