@@ -6,7 +6,7 @@ import { drawResults, drawStages } from "../../tarviz/widgets/bench/bench_tables
 import { drawRateLine } from "../../tarviz/widgets/bench/rate_line.mjs";
 import { hoverPlay, playedKind } from "../../tarviz/widgets/browse/page/hover.mjs";
 import { h } from "../../tarviz/widgets/host/core.mjs";
-import { drawOver, inkOn, layerBar, Layers, overTile } from "../../tarviz/widgets/panes/overlay.mjs";
+import { drawOver, inkOn, layerBar, Layers, overTile, runRects } from "../../tarviz/widgets/panes/overlay.mjs";
 import { click, placed, put, test, until } from "./dom.mjs";
 import { golden } from "./golden.mjs";
 
@@ -225,6 +225,19 @@ test("masks without a name have colours of their own, on a canvas as large as th
   assert.equal(2, fewer.pen.calls.filter(([name]) => name === "fillRect").length);
   layers.hide("cat");
   assert.equal(1, drawn()[0][0].pen.calls.filter(([name]) => name === "fillRect").length);
+});
+
+test("a run of a mask is the rest of a column, whole columns, the beginning of one", () => {
+  assert.deepEqual(
+    [
+      [0, 1, 1, 3],
+      [1, 0, 2, 4],
+      [3, 0, 1, 2],
+      [4, 1, 1, 2],
+      [5, 0, 1, 4],
+    ],
+    runRects([4, 6, 1, 13, 3, 2, 1, 4]),
+  );
 });
 
 test("only what is there can be switched; names are counted by their boxes, else by their outlines", () => {

@@ -438,6 +438,11 @@ test("bars are cut where one of 67 or more stands out, at 1.6 times what almost 
   assert.equal(1, barTop([]));
 });
 
+test("a plot has the accent of its page, a blue where there is none", () => {
+  const colours = drawnPlot({ kind: "line", series: [["a", [1]]] }).filter(([name]) => name === "strokeStyle");
+  assert.deepEqual([["strokeStyle", "#1565c0"]], colours);
+});
+
 test("a series has the colour of its name, else one of eight in turn, the accent first", () => {
   const names = ["red", "grey", ...Array.from({ length: 8 }, (_, at) => `s${at}`)];
   const colours = plotColours(names, "ink", "accent");
@@ -781,6 +786,7 @@ test("a cloud's points are lit by how near they are, three pixels wide, two wher
   assert.deepEqual(square(30, 12, 72), seen([0, 0, 0.5]));
   assert.deepEqual(square(30, 5, 72), seen([0, 0, 0.5], { zoom: 2 }));
   assert.deepEqual(square(30, 5, 72), seen([0, -1, 0], { tilt: Math.PI / 2 }), "turned by a quarter, what was in front is up");
+  assert.deepEqual(square(17, 20, 58), seen([0, 1, 0], { turn: Math.PI / 3 }), "what was behind is at the left, and half as far");
   assert.deepEqual(square(30, 20, 44), seen([0, 0, 1], { tilt: Math.PI / 2 }));
   assert.deepEqual(
     square(30, 5, 72),
