@@ -99,6 +99,7 @@ test("controls ask again with their value, slices all together", () => {
   ];
   const { box, told } = shown([], { controls });
   assert.deepEqual(["axis 0  2 of 0…9", "axis 1  5 of 0…7"], text(box, "label").slice(0, 2));
+  assert.equal("grey", box.querySelector("select").value);
   put(box.querySelectorAll("input")[1], "6", "change");
   put(box.querySelector("select"), "heat");
   put(box.querySelectorAll("input")[0], "1", "change");
@@ -176,6 +177,16 @@ test("a tree opens two levels, finds what is asked for, and copies paths", async
   press(inner.querySelector("summary"), "x");
   assert.ok(box.querySelector("details").open, "a name that is copied folds nothing");
   assert.equal(3, told.copied.length);
+});
+
+test("a text of no line is shown as one; a node of more than 60 is folded", () => {
+  const lines = (text) => shown([{ type: "text", text }]).box.querySelector(".tvz-text").children.length;
+  assert.deepEqual([1, 2, 2], ["", "a\nb", "a\nb\n"].map(lines));
+  const open = (count) => {
+    const { box } = shown([{ type: "tree", root: ["a", new Array(count).fill(["n", 7]), 0], ext: "json" }]);
+    return box.querySelector("details").open;
+  };
+  assert.deepEqual([true, false], [60, 61].map(open));
 });
 
 test("sound and film are played from their address, or after they were read in parts", async () => {
