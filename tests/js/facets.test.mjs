@@ -4,7 +4,7 @@ import { afterEach } from "node:test";
 
 import { Facets } from "../../tarviz/widgets/browse/filters/facets.mjs";
 import { ObjectClasses } from "../../tarviz/widgets/browse/filters/object_classes.mjs";
-import { figure, figures } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
+import { figure } from "../../tarviz/widgets/browse/filters/facet_figures.mjs";
 import { paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
 import { click, placed, press, test, until } from "./dom.mjs";
 
@@ -457,18 +457,6 @@ test("a figure has four digits, a whole number all of them in groups, what is fa
     ["5.00e-4", "0.001", "12.35", "-12.35", "999900", "1.00e+6", "−5", "1,234", "999,999,999,999,999", "1.000e+15", "", "a", "true"],
     [0.0005, 0.001, 12.34567, -12.34567, 999_949.5, 1_000_000.5, -5, 1234, 999_999_999_999_999, 1e15, null, "a", true].map(figure),
   );
-});
-
-test("a column in a line: how many values, of numbers from where to where and their mean, of truths none", () => {
-  const many = { distinct: 1200, min: 0.5, max: 2, mean: 1.25 };
-  for (const [said, side, type] of [
-    ["1,200 values · 0.5 … 2 · mean 1.25", many, "double"],
-    ["1,200 values · 0.5 … 2", many, "boolean"],
-    ["2 values · 0 … 1 · mean 0", { distinct: 2, min: 0, max: 1, mean: 0 }, "bigint"],
-    ["1 value", { ...many, distinct: 1 }, "double"],
-    ["2 values", { distinct: 2, min: "a", max: "b", mean: null }, "varchar"],
-  ])
-    assert.equal(said, figures(side, type));
 });
 
 test("an end of an axis has two digits more than its span, none below", () => {
