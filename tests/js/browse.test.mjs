@@ -24,12 +24,13 @@ test("figures are short, brushed bars become a condition that has its upper end 
   assert.equal("2 values · 0 … 1", figures({ distinct: 2, min: 0, max: 1, mean: 0.5 }, "boolean"));
   assert.equal("1 value", figures({ distinct: 1, min: 3, max: 3, mean: 3 }, "bigint"));
   assert.equal("1 value", figures({ distinct: 1, min: "a", max: "a", mean: null }, "varchar"));
+  assert.equal("2 values", figures({ distinct: 2, min: "a", max: "b", mean: null }, "varchar"));
   const bars = [
     { low: 0, high: 2.5 },
     { low: 2.5, high: 5 },
     { low: 5, high: 7.5 },
   ];
-  assert.equal("json.w >= 0 and json.w < 5", spanOf("json.w", bars, 1, 0).where);
+  assert.equal("json.w >= 0 and json.w < 5", spanOf("json.w", bars, 0, 1).where);
   assert.equal("json.w >= 2.5 and json.w <= 7.5", spanOf("json.w", bars, 1, 2).where);
   assert.deepEqual(["'a'", '"it\'s"'], ["a", "it's"].map(quoted));
 });

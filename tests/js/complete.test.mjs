@@ -60,6 +60,10 @@ test("down takes the first, up from the box the last, and both go round", async 
     press(input, "ArrowDown");
     assert.equal(wanted, chosen());
   }
+  press(input, "ArrowUp");
+  assert.deepEqual(["json.w", `${help.uid}-0`], [chosen(), input.getAttribute("aria-activedescendant")]);
+  press(input, "ArrowUp");
+  assert.equal("json.label", chosen());
 });
 
 test("what is taken stands in the place of what was begun, and the rest of the line stays", async () => {
@@ -115,9 +119,16 @@ test("where the controller knows nothing, nothing is suggested", async () => {
   assert.ok(!help.shown);
 });
 
-test("a box that was left or is empty is not asked for", async () => {
+test("a box that was left or is empty is not asked for, nor a server that is gone", async () => {
   const { asked } = await suggested("|");
   assert.deepEqual([], asked);
+  const { input, help, asked: later } = await suggested("js|");
+  input.blur();
+  await help.ask();
+  input.focus();
+  help.around.scan.lost = true;
+  await help.ask();
+  assert.equal(1, later.length);
 });
 
 test("a key that the suggestions take does not reach the box", async () => {

@@ -116,6 +116,7 @@ test("an error of the controller keeps its type and hint", async () => {
   const answer = makeRpc(model)("search", {});
   model.answer({ k: "tvz:res", id: model.sent[0].id, err: { type: "UsageError", msg: "no", hint: "yes", code: "E_USAGE" } });
   await assert.rejects(answer, (error) => error instanceof RpcError && error.message === "no" && wordsOf(error) === "no yes");
+  assert.deepEqual([false, false], [new RpcError({ type: "", msg: "", hint: "", code: "" }), new Error("odd")].map(isOvertaken));
   assert.deepEqual(["no", "Error: odd"], [new RpcError({ type: "", msg: "no", hint: "", code: "" }), new Error("odd")].map(wordsOf));
 });
 
@@ -202,6 +203,10 @@ test("keys move within the records there are", () => {
       after("PageDown", 5),
       after("PageUp", 5),
     ],
+  );
+  assert.deepEqual(
+    [4, 6, 9, 1],
+    ["Left", "Right", "Down", "Up"].map((way) => after(`Arrow${way}`, 5)),
   );
   assert.deepEqual([0, 9, 0], [after("ArrowLeft", 0), after("ArrowDown", 8), after("ArrowUp", 2)]);
   assert.deepEqual(

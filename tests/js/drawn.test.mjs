@@ -6,7 +6,7 @@ import { drawResults, drawStages } from "../../tarviz/widgets/bench/bench_tables
 import { drawRateLine } from "../../tarviz/widgets/bench/rate_line.mjs";
 import { hoverPlay, playedKind } from "../../tarviz/widgets/browse/page/hover.mjs";
 import { h } from "../../tarviz/widgets/host/core.mjs";
-import { drawOver, inkOn, layerBar, Layers, overTile } from "../../tarviz/widgets/panes/overlay.mjs";
+import { drawOver, inkOn, layerBar, Layers, overTile, runRects } from "../../tarviz/widgets/panes/overlay.mjs";
 import { click, placed, put, test, until } from "./dom.mjs";
 import { golden } from "./golden.mjs";
 
@@ -227,6 +227,42 @@ test("masks without a name have colours of their own, on a canvas as large as th
   assert.equal(1, drawn()[0][0].pen.calls.filter(([name]) => name === "fillRect").length);
 });
 
+test("lines of the first ten classes are whole, of the next ten dashed, then dotted; those of key points are whole", () => {
+  const colours = Object.fromEntries(Array.from({ length: 31 }, (_, at) => [`c${at}`, "#ff0000"]));
+  const layers = new Layers({ c10: "#ff0000" }, () => {});
+  const dashes = () => {
+    const canvas = h("canvas");
+    const shapes = ["c9", "c10", "c20", "c30", "other"].map((name) => ["box", [0, 0, 1, 1], name, null]);
+    shapes.push(["points", [1, 1, 2], "c10", null]);
+    drawOver(canvas.getContext("2d"), { width: 4, height: 4, shapes, masks: [] }, layers, { scale: 1, x: 0, y: 0 });
+    return canvas.pen.calls.filter(([name]) => name === "setLineDash").map(([, dash]) => dash.join());
+  };
+  assert.deepEqual(["", "", "", "", "", ""], dashes());
+  layers.colours = colours;
+  assert.deepEqual(["", "7,3", "2,3", "", "", ""], dashes());
+});
+
+test("a name stands over its box, within it where there is no room above", () => {
+  const canvas = h("canvas");
+  const shapes = [14, 13].map((top) => ["box", [0, top, 9, 9], "cat", null]);
+  drawOver(canvas.getContext("2d"), { width: 40, height: 40, shapes, masks: [] }, new Layers({}, () => {}), { scale: 1, x: 0, y: 0 });
+  const tops = canvas.pen.calls.filter(([name]) => name === "fillRect").map(([, , top]) => top);
+  assert.deepEqual([0, 13], tops);
+});
+
+test("a run of a mask is the rest of a column, whole columns, the beginning of one", () => {
+  assert.deepEqual(
+    [
+      [0, 1, 1, 3],
+      [1, 0, 2, 4],
+      [3, 0, 1, 2],
+      [4, 1, 1, 2],
+      [5, 0, 1, 4],
+    ],
+    runRects([4, 6, 1, 13, 3, 2, 1, 4]),
+  );
+});
+
 test("only what is there can be switched; names are counted by their boxes, else by their outlines", () => {
   const bar = (over, only) =>
     layerBar({ width: 4, height: 4, masks: [], shapes: [], ...over }, new Layers(COLOURS, () => {}), () => {}, only);
@@ -266,7 +302,7 @@ test("the mask of a tile is drawn once it is there, names only on large tiles, b
   const over = { ...OVER, shapes: OVER.shapes.slice(0, 2) };
   const words = (scale) =>
     overTile(over, layers, { picture, scale, x: 0, y: 0 }, undefined).pen.calls.filter(([name]) => name === "fillText").length;
-  assert.deepEqual([0, 2], [5.5, 5.6].map(words));
+  assert.deepEqual([0, 2], [5.5, 5.52].map(words));
   globalThis.devicePixelRatio = 3;
   const fine = overTile(over, layers, { picture, scale: 2, x: 0, y: 0 }, undefined);
   delete globalThis.devicePixelRatio;

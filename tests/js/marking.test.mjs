@@ -55,6 +55,7 @@ test("every part of an address has a word of its own", () => {
     assert.equal(text, written({ ...PLAIN, ...part }));
     if (text) assert.deepEqual(part, read(text));
   }
+  assert.equal("sort=random&row=%230", written({ ...PLAIN, sort: "random", seed: 0, px: 160, row: "#0", at: 0 }));
   assert.equal("descending=off", written(PLAIN, { ...PLAIN, descending: true }));
 });
 
@@ -106,6 +107,13 @@ test("a step that cannot be taken back stays", async () => {
 test("what a range loses when it is drawn anew", () => {
   assert.deepEqual([[6, 9]], without([3, 9], [3, 5]));
   assert.deepEqual([[4, 9]], without([3, 9], [1, 3]));
+  assert.deepEqual(
+    [
+      [3, 3],
+      [9, 9],
+    ],
+    without([3, 9], [4, 8]),
+  );
   assert.deepEqual([], without([3, 9], [0, 12]));
   assert.equal("1,200 marked, 3 unmarked", said(1200, 3));
 });
@@ -171,6 +179,15 @@ test("twenty are marked by two actions, taken back by one, and inverted", async 
   assert.ok(words.includes("taken back: 40 unmarked"));
 });
 
+test("a range begins at the first record, and leaves what was marked behind its end", async () => {
+  const all = server();
+  const { curation } = page(all.rpc);
+  all.change([8], []);
+  await curation.range(7);
+  await curation.range(2);
+  assert.deepEqual([0, 1, 2, 8], [...all.marked].sort());
+});
+
 test("all, none and the others are told, with a way back; one and a range are not; nothing is no step", async () => {
   const all = server();
   const { curation, around, at, words } = page(all.rpc);
@@ -213,10 +230,17 @@ test("nothing is asked for where nobody has marked yet, and nothing twice", asyn
   assert.deepEqual([[], 0], [asked, marks.version]);
   all.change([1], []);
   await Promise.all([marks.take(all.told()), marks.take(all.told())]);
-  assert.deepEqual([["marks"], [1]], [asked, [...marks.rows]]);
+  assert.deepEqual([["marks"], [1]], [asked.splice(0), [...marks.rows]]);
+  await marks.change([2], []);
+  await marks.take(all.told());
+  assert.deepEqual(["mark"], asked.splice(0), "what was marked here is known here");
+  all.change([3], []);
+  await marks.change([4], []);
+  await marks.take(all.told());
+  assert.deepEqual(["mark", "marks"], asked.splice(0), "another page has marked, too");
   const late = new Marks(rpc, () => {}, [5]);
   await late.take({ version: 0, count: 0 });
-  assert.deepEqual([1], [...late.rows], "a page that was opened with marks asks for those there are");
+  assert.deepEqual([1, 2, 3, 4], [...late.rows], "a page that was opened with marks asks for those there are");
 });
 
 test("marks are told one after another, and who needs them there can wait, also for those that could not be", async () => {
@@ -347,7 +371,13 @@ domTest("a view is kept under a name that was written, said to be, and dropped; 
 
 domTest("a view that is chosen is shown, and the list of them closes", () => {
   const addresses = [];
-  const views = new Views({ places: { show: (address) => addresses.push(address) }, rpc: async () => ({ r: { views: {} } }) });
+  const asked = [];
+  const rpc = async (name) => (asked.push(name), { r: { views: {} } });
+  const views = new Views({ places: { show: (address) => addresses.push(address) }, rpc });
+  views.box.open = true;
+  assert.deepEqual(["views"], asked, "those of other pages, too");
+  views.box.open = false;
+  assert.equal(1, asked.length);
   views.known = { odd: "where=cls+%3D+1" };
   views.draw();
   views.box.open = true;

@@ -8,7 +8,7 @@ import { barTop, drawPlot, plotColours } from "../../tarviz/widgets/host/plot.mj
 import { drawCloud, drawPoints } from "../../tarviz/widgets/panes/cloud.mjs";
 import { drawCard, linkZoom } from "../../tarviz/widgets/browse/page/card.mjs";
 import { Layers } from "../../tarviz/widgets/panes/overlay.mjs";
-import { drawPanel, readAll } from "../../tarviz/widgets/panes/panels.mjs";
+import { drawHex, drawPanel, hexDump, readAll } from "../../tarviz/widgets/panes/panels.mjs";
 import { ImageView } from "../../tarviz/widgets/panes/picture.mjs";
 import { click, placed, press, put, test, until, wheel } from "./dom.mjs";
 
@@ -89,6 +89,7 @@ test("a table sets its numbers to the right", () => {
   ]);
 
   assert.deepEqual(["b", "1", "2"], text(box, ".tvz-right"));
+  assert.equal(0, box.querySelector(".tvz-table-box").tabIndex);
   assert.deepEqual(["a", "b"], text(box, "th"));
 });
 
@@ -100,6 +101,7 @@ test("controls ask again with their value, slices all together", () => {
   ];
   const { box, told } = shown([], { controls });
   assert.deepEqual(["axis 0  2 of 0…9", "axis 1  5 of 0…7"], text(box, "label").slice(0, 2));
+  assert.equal("grey", box.querySelector("select").value);
   put(box.querySelectorAll("input")[1], "6", "change");
   put(box.querySelector("select"), "heat");
   put(box.querySelectorAll("input")[0], "1", "change");
@@ -177,6 +179,16 @@ test("a tree opens two levels, finds what is asked for, and copies paths", async
   press(inner.querySelector("summary"), "x");
   assert.ok(box.querySelector("details").open, "a name that is copied folds nothing");
   assert.equal(3, told.copied.length);
+});
+
+test("a text of no line is shown as one; a node of more than 60 is folded", () => {
+  const lines = (text) => shown([{ type: "text", text }]).box.querySelector(".tvz-text").children.length;
+  assert.deepEqual([1, 2, 2], ["", "a\nb", "a\nb\n"].map(lines));
+  const open = (count) => {
+    const { box } = shown([{ type: "tree", root: ["a", new Array(count).fill(["n", 7]), 0], ext: "json" }]);
+    return box.querySelector("details").open;
+  };
+  assert.deepEqual([true, false], [60, 61].map(open));
 });
 
 test("sound and film are played from their address, or after they were read in parts", async () => {
@@ -268,6 +280,23 @@ test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 
   const before = lines.textContent;
   scroll(4000);
   assert.equal(before, lines.textContent);
+});
+
+test("a view of bytes begins at the one that is asked for, and reaches the last of many", () => {
+  const rowsOf = (size, from, scrollTop) => {
+    const hex = drawHex(shown([], { size }).around, from);
+    if (scrollTop) hex.scrollTop = scrollTop;
+    hex.dispatchEvent(new Event("scroll"));
+    return [hex.scrollTop, hex.querySelector("pre").textContent.split("\n")];
+  };
+  const [top, rows] = rowsOf(40_000, 1601);
+  assert.deepEqual([1800, "00000640  …"], [top, rows[0]]);
+  assert.equal("03d08ff0  …", rowsOf(64e6, 0, 8e6 - 600)[1].at(-1));
+  const dump = hexDump(new DataView(Uint8Array.from({ length: 17 }, (_, at) => at).buffer)).split("\n");
+  assert.deepEqual(
+    ["00000000  00 01", "00000010  10   "],
+    dump.map((line) => line.slice(0, 15)),
+  );
 });
 
 test("bytes that cannot be had say why, and are asked for again", async () => {
@@ -439,6 +468,21 @@ test("bars are cut where one of 67 or more stands out, at 1.6 times what almost 
   assert.equal(1, barTop([]));
 });
 
+test("below a plot stands what it shows, below several lines the name of each in its colour", () => {
+  const caption = (block) => shown([{ type: "plot", label: "", ...block }]).box.querySelector("figcaption");
+  const series = ["a", "b"].map((name) => [name, [1, 2]]);
+  const lines = caption({ kind: "lines", label: "2 rows", series });
+  assert.equal("2 rows ― a ― b", lines.textContent);
+  assert.equal("#c2661d", lines.querySelectorAll("span")[1].style.color);
+  assert.equal("a", caption({ kind: "lines", series: series.slice(0, 1) }).textContent);
+  assert.equal("a, b", caption({ kind: "bars", series }).textContent);
+});
+
+test("a plot has the accent of its page, a blue where there is none", () => {
+  const colours = drawnPlot({ kind: "line", series: [["a", [1]]] }).filter(([name]) => name === "strokeStyle");
+  assert.deepEqual([["strokeStyle", "#1565c0"]], colours);
+});
+
 test("a series has the colour of its name, else one of eight in turn, the accent first", () => {
   const names = ["red", "grey", ...Array.from({ length: 8 }, (_, at) => `s${at}`)];
   const colours = plotColours(names, "ink", "accent");
@@ -554,6 +598,10 @@ test("the value under the pointer is that of its pixel, by name where it has one
   click(view.canvas, { clientX: 60, clientY: 9 }, "pointermove");
   click(view.canvas, {}, "pointerleave");
   assert.equal("60×40 · 15×", view.foot.textContent);
+  view.values = (column, line) => `${column}/${line}`;
+  view.canvas.getBoundingClientRect = () => ({ left: 100, top: 200 });
+  click(view.canvas, { clientX: 100 + 50 + 15 * 3, clientY: 200 + 15 * 7 }, "pointermove");
+  assert.match(view.foot.textContent, /= 3\/7$/, "from where the picture stands");
   view.zoom(1 / 15 / 3);
   assert.equal("60×40 · 33 %", view.foot.textContent);
   view.zoom(3.7001);
@@ -646,17 +694,19 @@ test("a picture that cannot be drawn says so, a wide one has a low frame, number
   const block = { type: "image", width: 4, height: 2, mime: "image/png", data: { buffer: 0 } };
   const values = { values: { buffer: 1 }, dtype: "float32", step: 2, names: { 7: "sky" } };
   const { box } = shown([{ ...block, ...values, label: "left" }], {
-    buffers: [new DataView(png.buffer), new DataView(Float32Array.of(7, 0.1234567).buffer)],
+    buffers: [new DataView(png.buffer), new DataView(Float32Array.of(7, 0.1234567, 3, 4).buffer)],
   });
   const { view } = box.querySelector(".tvz-frame");
   await until(() => view.picture);
   assert.deepEqual(
-    ["7 sky", "7 sky", "0.12346", ""],
+    ["7 sky", "7 sky", "0.12346", "3", "4", ""],
     [
       [0, 0],
       [1, 1],
       [2, 0],
       [0, 2],
+      [3, 3],
+      [0, 4],
     ].map((at) => view.values(...at)),
   );
   assert.deepEqual(["left"], text(box, "figcaption"));
@@ -671,7 +721,10 @@ test("a picture that cannot be drawn says so, a wide one has a low frame, number
       [300, 10],
     ].map(([width, height]) => frameOf({ width, height }).style.height),
   );
-  assert.equal(undefined, frameOf({}).view.values);
+  assert.deepEqual(
+    [undefined, undefined],
+    [{}, { ...values, values: { buffer: 0 }, dtype: "odd" }].map((more) => frameOf(more).view.values),
+  );
   const broken = frameOf({}, [new DataView(new ArrayBuffer(3))]);
   await until(() => /cannot draw/.test(broken.textContent));
   assert.equal("The browser cannot draw this picture.", broken.querySelector(".tvz-note-bad").textContent);
@@ -832,6 +885,7 @@ test("a cloud's points are lit by how near they are, three pixels wide, two wher
   assert.deepEqual(square(30, 12, 72), seen([0, 0, 0.5]));
   assert.deepEqual(square(30, 5, 72), seen([0, 0, 0.5], { zoom: 2 }));
   assert.deepEqual(square(30, 5, 72), seen([0, -1, 0], { tilt: Math.PI / 2 }), "turned by a quarter, what was in front is up");
+  assert.deepEqual(square(17, 20, 58), seen([0, 1, 0], { turn: Math.PI / 3 }), "what was behind is at the left, and half as far");
   assert.deepEqual(square(30, 20, 44), seen([0, 0, 1], { tilt: Math.PI / 2 }));
   assert.deepEqual(
     square(30, 5, 72),

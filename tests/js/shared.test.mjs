@@ -15,6 +15,7 @@ import {
   MAX_SCROLL,
   move,
   pictureType,
+  refuse,
   saveAs,
   scrollOf,
   topOf,
@@ -77,6 +78,7 @@ test("a line that is cut begins eight letters before its first hit, from the six
   assert.equal("12345678901234|red| x", line("12345678901234red x"));
   assert.equal("…89012345|red| x", line("123456789012345red x"));
   assert.equal("…89012345|red| |zz|", line("123456789012345red zz"));
+  assert.equal("|red| 5678901234567 |zz|", line("red 5678901234567 zz"));
   assert.equal("nothing that is asked for", line("nothing that is asked for"));
 });
 
@@ -173,6 +175,22 @@ test("the notebook around a widget gets the keys back", () => {
   leave(root);
   assert.equal(notebook, document.activeElement);
   place.remove();
+});
+
+test("why a tile is not shown: its code, then as many whole lines as fit, one at least", () => {
+  const refused = (px) => {
+    const box = h("div", { class: "tvz-box" });
+    refuse(box, "E_TYPE: a png: cut short", px);
+    return [box.className, box.textContent, box.lastChild.title, box.lastChild.style.getPropertyValue("--lines")];
+  };
+  const words = ["tvz-box tvz-refused", "E_TYPEa png: cut short", "E_TYPE: a png: cut short"];
+  assert.deepEqual(
+    [
+      [...words, "8"],
+      [...words, "1"],
+    ],
+    [refused(160), refused(40)],
+  );
 });
 
 test("a file is saved under a name that any system takes, at most 120 letters of it", (t) => {

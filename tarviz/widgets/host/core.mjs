@@ -60,7 +60,7 @@ export const fill = (element, ...children) =>
 export function refuse(box, reason, px) {
   const [code, ...words] = reason.split(":");
   const text = h("span", { title: reason }, words.join(":").trim());
-  text.style.webkitLineClamp = String(Math.max(1, Math.floor((px - 38) / 14.5)));
+  text.style.setProperty("--lines", String(Math.max(1, Math.floor((px - 38) / 14.5))));
   box.classList.add("tvz-refused");
   box.append(h("strong", {}, code), text);
 }
@@ -76,7 +76,7 @@ export function hits(text, words) {
 export function hitsInLine(text, words) {
   const low = text.toLowerCase();
   const at = Math.min(...words.map((word) => low.indexOf(word.toLowerCase())).filter((place) => place >= 0));
-  return hits(at > 14 && at < text.length ? `…${text.slice(at - 8)}` : text, words);
+  return hits(at > 14 && Number.isFinite(at) ? `…${text.slice(at - 8)}` : text, words);
 }
 
 /** @param {number} bytes */

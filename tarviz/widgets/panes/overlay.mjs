@@ -135,7 +135,7 @@ export function drawOver(pen, over, layers, { scale, x, y }, { names = true, mas
       pen.globalAlpha = 1;
       pen.stroke();
     } else {
-      for (let at = 0; at + 2 < numbers.length; at += 3) {
+      for (let at = 0; at < numbers.length; at += 3) {
         if (!numbers[at + 2]) continue;
         pen.beginPath();
         pen.arc(x + numbers[at] * scale, y + numbers[at + 1] * scale, names ? 3.5 : 2, 0, 7);

@@ -232,16 +232,15 @@ function drawTable(block) {
 
 /** @param {any} block @param {DataView[]} _buffers @param {Around} around */
 function drawPlotBlock(block, _buffers, { signal }) {
-  const names = block.series.map((/** @type {any} */ [name]) => name).join(", ");
-  const canvas = h("canvas", { class: "tvz-plot", role: "img", "aria-label": `${block.label || "plot"} (${names})` });
+  const names = block.series.map((/** @type {any} */ [name]) => name);
+  const canvas = h("canvas", { class: "tvz-plot", role: "img", "aria-label": `${block.label || "plot"} (${names.join(", ")})` });
   const watch = new ResizeObserver(() => drawPlot(canvas, block));
   watch.observe(canvas);
   signal.addEventListener("abort", () => watch.disconnect());
-  const caption = h("figcaption", { class: "tvz-faint" }, block.label || names);
-  if (block.kind === "lines" && block.series.length > 1) {
-    const all = block.series.map((/** @type {any} */ [name]) => name);
-    const colours = plotColours(all, "currentColor", "var(--tvz-accent)");
-    all.forEach((/** @type {string} */ name, /** @type {number} */ at) => {
+  const caption = h("figcaption", { class: "tvz-faint" }, block.label || names.join(", "));
+  if (block.kind === "lines" && names.length > 1) {
+    const colours = plotColours(names, "currentColor", "var(--tvz-accent)");
+    names.forEach((/** @type {string} */ name, /** @type {number} */ at) => {
       const mark = h("span", { "aria-hidden": "true" }, " ― ");
       mark.style.color = colours[at];
       caption.append(mark, name);

@@ -95,9 +95,9 @@ export class Completion {
   /** @param {KeyboardEvent} event */
   press(event) {
     if (!this.shown) return;
-    const step = event.key === "ArrowDown" ? 1 : event.key === "ArrowUp" ? -1 : 0;
-    if (step) {
-      this.at = (this.at + step + this.items.length + (this.at < 0 && step < 0 ? 1 : 0)) % this.items.length;
+    const count = this.items.length;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      this.at = event.key === "ArrowDown" ? (this.at + 1) % count : (this.at > 0 ? this.at : count) - 1;
       this.draw();
     } else if (event.key === "Tab" || (event.key === "Enter" && this.at >= 0)) this.accept(Math.max(0, this.at));
     else if (event.key === "Escape") this.close();

@@ -12,19 +12,18 @@ export function figure(value) {
 
 /** What a column holds, in a line. @param {any} side one summary of a facet @param {string} type */
 export function figures(side, type) {
-  const numbers = side.mean !== null && side.mean !== undefined;
+  const numbers = side.distinct > 1 && typeof side.mean === "number";
   return [
     plural(side.distinct, "value"),
-    numbers && side.distinct > 1 ? `${figure(side.min)} … ${figure(side.max)}` : "",
-    numbers && side.distinct > 1 && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
+    numbers ? `${figure(side.min)} … ${figure(side.max)}` : "",
+    numbers && type !== "boolean" ? `mean ${figure(side.mean)}` : "",
   ]
     .filter(Boolean)
     .join(" · ");
 }
 
-/** The condition for a run of a histogram's bars. @param {string} column @param {any[]} bars @param {number} from @param {number} to */
-export function spanOf(column, bars, from, to) {
-  const [low, high] = from <= to ? [from, to] : [to, from];
+/** The condition for a run of a histogram's bars. @param {string} column @param {any[]} bars @param {number} low @param {number} high */
+export function spanOf(column, bars, low, high) {
   return {
     where: `${column} >= ${bars[low].low} and ${column} ${high === bars.length - 1 ? "<=" : "<"} ${bars[high].high}`,
     text: `${column} ${figure(bars[low].low)} … ${figure(bars[high].high)}`,

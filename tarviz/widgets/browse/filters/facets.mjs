@@ -1,7 +1,7 @@
 // @ts-check
 // The columns of the rail: what each holds over all records and over those that show, as figures and bars; a click or a brush filters.
 
-import { fill, formatBytes, formatCount, h, keyName, plural } from "../../host/core.mjs";
+import { fill, focusedBeside, formatBytes, formatCount, h, keyName, plural } from "../../host/core.mjs";
 import { figure, figures, spanOf } from "./facet_figures.mjs";
 
 const OPEN_FIRST = 5;
@@ -16,8 +16,8 @@ export class Facets {
     this.columns = [];
     /** @type {Map<string, any>} facets by column, as they came last */
     this.known = new Map();
-    /** @type {Set<string> | undefined} columns that are unfolded */
-    this.open = undefined;
+    /** @type {Set<string>} columns that are unfolded */
+    this.open = new Set();
     /** somebody has unfolded or folded a column, or all types are known: what is open stays so */
     this.fixed = false;
     this.all = false;
@@ -29,7 +29,6 @@ export class Facets {
     this.dragged = false;
     /** a button of the mouse is down here: what is under it stays until it is let go, or the click would be lost */
     this.held = false;
-    this.late = false;
     this.note = h("p", { class: "tvz-faint tvz-facet-note" });
     this.list = h("div", {});
     this.root = h("div", { class: "tvz-facets" }, this.note, this.list);
@@ -41,9 +40,9 @@ export class Facets {
   }
 
   loose() {
-    const { late } = this;
-    this.held = this.late = false;
-    if (late) this.draw();
+    if (!this.held) return;
+    this.held = false;
+    this.draw();
   }
 
   /** Whether polling has to go on for what is still being read. */
@@ -52,8 +51,8 @@ export class Facets {
     return state !== "making" && state !== "scanning" && !(state === "ready" && this.asked !== this.wanted());
   }
 
-  wanted() {
-    return `${this.around.records.query} ${this.around.scan.columns.version} ${[...(this.open ?? [])].join("\n")}`;
+  wanted(query = this.around.records.query, version = this.around.scan.columns.version) {
+    return `${query} ${version} ${[...this.open].join("\n")}`;
   }
 
   /** What the controller said of its table. */
@@ -86,7 +85,6 @@ export class Facets {
   async refresh() {
     if (this.busy || this.around.scan.lost) return;
     this.busy = true;
-    const wanted = this.wanted();
     try {
       const { version, state } = this.around.scan.columns;
       if (version !== this.version) {
@@ -94,19 +92,20 @@ export class Facets {
         this.columns = r.columns;
         this.version = version;
         const likely = this.columns.filter((column) => column.type && column.type !== "list" && !/\.size$/.test(column.name));
-        if (!this.fixed && (state === "ready" || likely.length)) {
+        if (!this.fixed) {
           this.open = new Set(likely.slice(0, OPEN_FIRST).map((column) => column.name));
           this.fixed = state === "ready";
         }
         this.around.offer(this.columns.map((column) => column.name));
       }
       const query = this.around.records.query;
-      for (const name of [...(this.open ?? [])]) {
+      // one that is unfolded meanwhile is asked for, too
+      for (const name of this.open) {
         if (query !== this.around.records.query || this.around.signal.aborted) break;
         const { r } = await this.around.rpc("facet", { column: name, number: query });
         if (!r.stale && !r.making) this.known.set(name, r);
       }
-      this.asked = this.open && wanted.split(" ")[0] === String(query) ? `${query} ${version} ${[...this.open].join("\n")}` : wanted;
+      this.asked = this.wanted(query, version);
     } catch (error) {
       this.asked = this.wanted();
       this.around.status.trouble(error);
@@ -118,17 +117,11 @@ export class Facets {
   }
 
   draw() {
-    this.late = this.held || this.dragged;
-    if (this.late) return;
-    const shown = this.columns.slice(0, this.all ? undefined : Math.max(LISTED, (this.open?.size ?? 0) + 4));
+    if (this.held || this.dragged) return;
+    const shown = this.columns.slice(0, this.all ? undefined : Math.max(LISTED, this.open.size + 4));
     const left = this.columns.length - shown.length;
-    const focus = /** @type {any} */ (
-      this.list.contains(document.activeElement)
-        ? document.activeElement
-        : this.list.getRootNode() instanceof ShadowRoot
-          ? /** @type {any} */ (this.list.getRootNode()).activeElement
-          : null
-    )?.dataset?.name;
+    const held = focusedBeside(this.list);
+    const focus = this.list.contains(held) && held?.dataset.name;
     fill(
       this.list,
       this.columns.length ? h("h2", {}, "columns") : null,
@@ -156,7 +149,7 @@ export class Facets {
   /** @param {any} column */
   facet(column) {
     const { name } = column;
-    const open = !!this.open?.has(name);
+    const open = this.open.has(name);
     const on = this.around.records.picks.has(name);
     const head = h(
       "button",
@@ -182,7 +175,7 @@ export class Facets {
   /** @param {string} name */
   toggle(name) {
     this.fixed = true;
-    if (!this.open?.delete(name)) this.open?.add(name);
+    if (!this.open.delete(name)) this.open.add(name);
     this.draw();
     this.around.scan.wake();
     this.follow();
@@ -219,7 +212,7 @@ export class Facets {
 
   /** @param {string} name @param {any} facet */
   values(name, facet) {
-    const most = Math.max(1, ...facet.bars.map((/** @type {any} */ bar) => bar.all));
+    const most = Math.max(...facet.bars.map((/** @type {any} */ bar) => bar.all));
     const filtered = facet.kept.records !== facet.all.records;
     const chosen = this.around.records.picks.get(name)?.parts ?? [];
     const rows = facet.bars.map((/** @type {any} */ bar) => {
@@ -275,7 +268,7 @@ export class Facets {
   /** Bars to brush: drag over them, or arrows with Shift and Enter. @param {string} name @param {any} facet */
   histogram(name, facet) {
     const { bars } = facet;
-    const most = Math.max(1, ...bars.map((/** @type {any} */ bar) => bar.all));
+    const most = Math.max(...bars.map((/** @type {any} */ bar) => bar.all));
     const span = this.around.records.picks.get(name)?.span;
     const columns = bars.map((/** @type {any} */ bar, /** @type {number} */ at) => {
       const one = h("span", {
@@ -300,22 +293,22 @@ export class Facets {
       ...columns,
     );
     let [from, to] = span ?? [0, 0];
+    const ends = () => (from <= to ? [from, to] : [to, from]);
     const light = () => {
-      const [low, high] = from <= to ? [from, to] : [to, from];
+      const [low, high] = ends();
       columns.forEach((/** @type {any} */ one, /** @type {number} */ at) => one.classList.toggle("tvz-on", at >= low && at <= high));
       box.setAttribute("aria-valuenow", String(to));
       box.setAttribute(
         "aria-valuetext",
-        `${spanOf(name, bars, from, to).text}: ${bars.slice(low, high + 1).reduce((/** @type {number} */ sum, /** @type {any} */ bar) => sum + bar.kept, 0)} records`,
+        `${spanOf(name, bars, low, high).text}: ${bars.slice(low, high + 1).reduce((/** @type {number} */ sum, /** @type {any} */ bar) => sum + bar.kept, 0)} records`,
       );
     };
     box.setAttribute("aria-valuenow", String(to));
     box.setAttribute("aria-valuetext", bars[to].text);
     const take = () => {
-      const [low, high] = from <= to ? [from, to] : [to, from];
-      const same = span && span[0] === low && span[1] === high;
+      const [low, high] = ends();
       const { where, text } = spanOf(name, bars, low, high);
-      this.around.searches.pick(name, same ? "" : where, text, undefined, [low, high]);
+      this.around.searches.pick(name, String(span) === String([low, high]) ? "" : where, text, undefined, [low, high]);
     };
     const place = (/** @type {PointerEvent} */ e) => {
       const frame = box.getBoundingClientRect();

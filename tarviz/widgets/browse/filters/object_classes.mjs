@@ -62,7 +62,7 @@ export class ObjectClasses {
       this.all = true;
       this.draw();
     };
-    const most = Math.max(1, ...this.classes.map(([, , records]) => records));
+    const most = Math.max(...this.classes.map(([, , records]) => records));
     const shown = this.classes.slice(0, this.all ? undefined : FEW_CLASSES);
     const left = this.classes.length - shown.length;
     const link = (/** @type {string} */ name, /** @type {string} */ text, /** @type {() => void} */ act) =>

@@ -35,7 +35,6 @@
         super();
         this.app = app;
         this.frame = document.createElement("iframe");
-        this.frame.title = path || NAME;
         Object.assign(this.frame.style, { width: "100%", height: "100%", border: "0", display: "block" });
         this.frame.onload = () => this.loaded();
         this.node.append(this.frame);
@@ -163,7 +162,7 @@
           caption: "Look through tar shards",
           icon,
           /** @param {{ path?: string, document?: boolean }} args */
-          execute: ({ path = "", document = false }) => {
+          execute: ({ path = "", document }) => {
             if (document) return commands.execute("docmanager:open", { path, factory: NAME });
             const widget = new apputils.MainAreaWidget({ content: new Shards(app, app.serviceManager.contents.localPath(path)) });
             opened.set(widget, { path });
