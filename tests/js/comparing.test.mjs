@@ -118,6 +118,8 @@ test("a section a record: its original and a strip a chain, which says what it c
   );
   const [alone] = sections({ order: [0] });
   assert.deepEqual(["original", " 1 ms"], texts(alone, ".tvz-strip-name"), "one chain needs no name");
+  const [two] = sections({ order: [0, 2] });
+  assert.deepEqual(["original", "a 1 ms", "b failed"], texts(two, ".tvz-strip-name"));
   const [runner] = sections({ order: [1] });
   assert.equal("a · tf.data no difference", texts(runner, ".tvz-strip-name")[1]);
 });
@@ -520,6 +522,12 @@ test("keys are used or left to the browser; those of a slider, a chooser and a b
   assert.ok(press(list, "Escape"));
   view.stage.mode = "wipe";
   assert.ok(press(view.stage.frame, "ArrowRight"));
+  press(list, "ArrowLeft");
+  assert.equal(0.52, view.stage.cut, "over the tiles the arrows are theirs");
+  view.stage.view.zoom = 3;
+  assert.ok(press(view.stage.frame, "0"));
+  view.stage.mode = "difference";
+  assert.deepEqual([1, 16, 32, 16], [view.stage.view.zoom, ...["=", "+", "-"].map((key) => (press(list, key), view.stage.gain))]);
   assert.deepEqual([], cancelled);
   assert.ok(asked.filter(([name]) => name === "step").length >= 2, "pictures of both steps are on their way together");
 });
