@@ -225,6 +225,8 @@ test("the nearest point is measured in pixels", () => {
   assert.equal(-1, nearest(places, LOOK, 90, 40, 14));
   assert.equal(1, nearest(Float32Array.from([0.1, 0, 0.04, 0, 0.12, 0]), LOOK, 50, 25, 14), "neither the first nor the last");
   assert.equal(0, nearest(Float32Array.from([0, 0.25, 0.2, 0]), LOOK, 50, 25, 14), "6 pixels up are nearer than 10 across");
+  assert.equal(1, nearest(Float32Array.from([0, 0.8, 0.2, 0]), LOOK, 50, 25, 14), "20 pixels up are not");
+  assert.equal(-1, nearest(Float32Array.of(0, 0), EXACT, 64, 25, 14), "no nearer than the distance");
 });
 
 test("a long line keeps as many corners as are allowed, in pairs", () => {
@@ -309,6 +311,32 @@ function scattered(options = {}) {
   return { map, told, end: () => (end.abort(), place.remove()) };
 }
 const near = (wanted, found) => wanted.forEach((value, at) => assert.ok(Math.abs(value - found[at]) < 1e-9, `${found}, not ${wanted}`));
+
+domTest("points are painted as is asked, else by a card where there is one; the map has the keys in its turn", () => {
+  const { getContext } = HTMLCanvasElement.prototype;
+  const painters = ["NVIDIA", "llvmpipe"].map((RENDERER) => {
+    HTMLCanvasElement.prototype.getContext = function (kind) {
+      return kind === "2d" ? getContext.call(this, kind) : card([], { RENDERER });
+    };
+    return ["canvas", "", "webgl"].map((painter) => {
+      const { map, end } = scattered({ painter });
+      end();
+      return [map.painter.kind, map.root.tabIndex];
+    });
+  });
+  HTMLCanvasElement.prototype.getContext = getContext;
+  const [byCanvas, byCard] = [
+    ["canvas", 0],
+    ["webgl", 0],
+  ];
+  assert.deepEqual(
+    [
+      [byCanvas, byCard, byCard],
+      [byCanvas, byCanvas, byCard],
+    ],
+    painters,
+  );
+});
 
 domTest("closer, the place under the pointer stays where it is", () => {
   const { map, end } = scattered();
@@ -531,6 +559,8 @@ domTest("a click may tremble by three pixels, not by four; other buttons and a c
     for (const place of places.slice(1)) go("pointermove", ...place);
     go("pointerup", ...places.at(-1));
   };
+  drag([514.5, 300]);
+  assert.deepEqual([], told.picked, "it is 14 pixels away, and more");
   drag([500, 300], [503, 300]);
   assert.deepEqual([0], told.picked);
   drag([500, 300], [504, 300], [500, 300]);
@@ -580,6 +610,9 @@ domTest("a line is closed, filled faintly and drawn over the points; of one corn
   map.line = [0, 0];
   map.drawLine();
   assert.deepEqual(["clearRect"], names());
+  map.line = [0, 0, 0.5, 0];
+  map.drawLine();
+  assert.equal(2, names().filter((name) => name === "lineTo").length);
   map.line = [0, 0, 0.5, 0, 0.5, 0.5];
   globalThis.devicePixelRatio = 3;
   map.drawLine();

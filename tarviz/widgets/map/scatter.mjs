@@ -60,7 +60,6 @@ export class Scatter {
     this.lassoing = false;
     this.frame = 0;
     this.share = 1;
-    this.settle = 0;
     this.frames = 0; // that were drawn, for whoever measures
     this.over = h("canvas", { class: "tvz-map-over" });
     this.root = h(
@@ -88,7 +87,7 @@ export class Scatter {
   }
 
   /** Paint by "webgl" or "canvas"; by whichever is faster where nothing is said. @param {string} kind */
-  use(kind = "") {
+  use(kind) {
     this.painter.end();
     this.painter.canvas.remove();
     this.painter = (kind === "canvas" ? undefined : glPainter({ software: kind === "webgl" })) ?? pixelPainter();
@@ -99,7 +98,6 @@ export class Scatter {
     );
     this.root.prepend(this.painter.canvas);
     this.painter.fill(this.drawnPlaces, this.drawnColours);
-    this.share = 1;
     this.soon();
   }
 
