@@ -157,6 +157,11 @@ test("the reader's own choices stay when more columns are offered; without a col
     [other.map.x, other.map.y, other.map.colour].map((one) => one.value),
   );
   assert.deepEqual([], other.asked("map_points"));
+  const two = mapping({ map_choices: { r: { ...CHOICES, fields: [], numeric: ["size", "png.size"] } } });
+  two.map.open();
+  await until(() => two.map.of.options.length);
+  put(two.map.of, "columns");
+  assert.deepEqual([{ x: "size", y: "png.size" }], two.asked("map_points"));
   const refused = mapping({ map_choices: { r: { ...CHOICES, fields: [], numeric: [], columns: [], note: "Install it." } } });
   refused.map.open();
   await until(() => refused.note() === "Install it.");
@@ -255,12 +260,17 @@ test("points have one colour of the page, or those of a column; many are drawn a
     ],
     [...map.legend.children].map((one) => [one.querySelector(".tvz-map-dot").style.background, one.title]),
   );
-  all.map_colours = { r: { legend: [], ends: [0.5, 20.25] }, buffers: [sent(Uint8Array.of(1, 2, 2)), sent(PALETTE)] };
+  const grey = Uint8Array.from({ length: 768 }, (_, at) => Math.floor(at / 3));
+  all.map_colours = { r: { legend: [], ends: [0.5, 20.25] }, buffers: [sent(Uint8Array.of(1, 2, 2)), sent(grey)] };
   put(map.colour, "json.w");
   await until(() => map.legend.querySelector(".tvz-map-bar"));
   assert.deepEqual(
     ["0.5", "", "20.3"],
     [...map.legend.children].map((one) => one.textContent),
+  );
+  assert.deepEqual(
+    ["1", "64", "128", "192", "255"],
+    [...map.legend.querySelector(".tvz-map-bar").style.background.matchAll(/rgb\((\d+), \1, \1\)/g)].map(([, shade]) => shade),
   );
   put(map.colour, "");
   await until(() => !map.legend.children.length);
@@ -280,6 +290,13 @@ test("a colour that is no longer asked for is not taken, and one that fails is t
   first({ r: LEGEND, buffers: [sent(Uint8Array.of(2, 2, 2)), sent(PALETTE)] });
   await new Promise(setImmediate);
   assert.deepEqual([1, 1, 1], [...map.colours.codes]);
+  put(map.colour, "cls");
+  await until(() => waiting.length === 3);
+  map.make();
+  await until(() => waiting.length === 4);
+  waiting[2]({ r: LEGEND, buffers: [sent(Uint8Array.of(2, 2, 2)), sent(PALETTE)] });
+  await new Promise(setImmediate);
+  assert.equal(undefined, map.colours, "those were of the points before");
   all.map_colours = fault();
   put(map.colour, "cls");
   await until(() => note() === "no try");
@@ -354,6 +371,9 @@ test("the card of the point under the pointer lies beside it, within the frame",
   assert.equal(length, asked("map_record").length);
   map.hover(0, 0, 0);
   assert.ok(map.scatter.root.classList.contains("tvz-map-hit"), "the first point is one, too");
+  all.map_record = RECORD;
+  await map.showCard();
+  assert.ok(!map.card.hidden);
 });
 
 test("a point that is picked is selected where its record shows, else its record is opened", async () => {

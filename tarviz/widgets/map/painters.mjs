@@ -138,7 +138,7 @@ export function splat(pixels, width, height, places, colours, look, first, stop)
   for (let point = first; point < stop; point += 1) {
     const left = Math.round(places[2 * point] * scaleX + atX - half);
     const top = Math.round(atY - places[2 * point + 1] * scaleY - half);
-    if (left <= -dot || top <= -dot || left >= width || top >= height) continue;
+    if (left <= -dot || left >= width) continue;
     const colour = colours[point];
     for (let down = Math.max(0, -top); down < dot && top + down < height; down += 1) {
       const row = (top + down) * width;
