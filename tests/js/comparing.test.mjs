@@ -415,6 +415,10 @@ test("at rest a comparison says what came out, and offers what can be done", () 
     [view.root.classList.contains("tvz-many"), view.root.style.getPropertyValue("--tile"), view.pxSelect.value],
   );
   assert.deepEqual(
+    [["88", "120", "144"], 0, 0],
+    [[...view.pxSelect.options].map((one) => one.value), view.list.tabIndex, view.heads.parentElement.tabIndex],
+  );
+  assert.deepEqual(
     ["true"],
     all("[aria-selected=true]").map((one) => one.getAttribute("aria-selected")),
   );
@@ -428,6 +432,20 @@ test("at rest a comparison says what came out, and offers what can be done", () 
     [none.button("new seeds").hidden, none.view.a],
     "one chain stands against its original",
   );
+});
+
+test("on less than 860 pixels a comparison is narrow", async () => {
+  for (const [width, narrow] of [
+    [859, true],
+    [860, false],
+  ]) {
+    const { view } = compared();
+    let drawn = 0;
+    view.stage.draw = () => (drawn += 1);
+    Object.defineProperty(view.root, "clientWidth", { value: width });
+    await until(() => drawn);
+    assert.equal(narrow, view.root.classList.contains("tvz-narrow"));
+  }
 });
 
 test("a page begins where two chains lead, once both are there; it waits for them, and with one chain stays at its first step", () => {

@@ -463,6 +463,10 @@ domTest("a fine screen is painted finely, up to twice", () => {
     globalThis.devicePixelRatio = ratio;
     map.draw();
     assert.deepEqual(
+      ["clearRect", 0, 0, width, height],
+      map.over.pen.calls.findLast(([name]) => name === "clearRect"),
+    );
+    assert.deepEqual(
       [width, height, width, height],
       [map.painter.canvas, map.over].flatMap((canvas) => [canvas.width, canvas.height]),
     );
@@ -559,6 +563,10 @@ domTest("a click may tremble by three pixels, not by four; other buttons and a c
     for (const place of places.slice(1)) go("pointermove", ...place);
     go("pointerup", ...places.at(-1));
   };
+  map.root.getBoundingClientRect = () => ({ left: 100, top: 50 });
+  drag([600, 350]);
+  assert.deepEqual([0], told.picked.splice(0), "where the map begins is no matter");
+  delete map.root.getBoundingClientRect;
   drag([514.5, 300]);
   assert.deepEqual([], told.picked, "it is 14 pixels away, and more");
   drag([500, 300], [503, 300]);

@@ -51,8 +51,7 @@ export class CompareView {
     this.strips = new Map();
     /** @type {Map<string, HTMLElement>} */
     this.tiles = new Map();
-    this.version = -1;
-    this.running = this.looping = false;
+    this.looping = false;
     this.lost = false;
     this.px = saved.px ?? 120;
     this.last = saved.last ?? first.poll.columns.length > MANY;
@@ -179,7 +178,7 @@ export class CompareView {
   }
 
   async follow() {
-    while (!this.signal.aborted && !this.lost) {
+    while (!this.signal.aborted) {
       try {
         const { r, buffers } = await this.rpc("poll", { since: this.version });
         this.take(r, buffers);

@@ -60,7 +60,6 @@ export class Scatter {
     this.lassoing = false;
     this.frame = 0;
     this.share = 1;
-    this.frames = 0; // that were drawn, for whoever measures
     this.over = h("canvas", { class: "tvz-map-over" });
     this.root = h(
       "div",
@@ -177,7 +176,6 @@ export class Scatter {
     const took = performance.now() - begin;
     // a card answers at once and works later: only what the processor paints is told by the clock
     if (this.moving && this.painter.kind === "canvas") this.share = Math.max(0.02, Math.min(1, (share * FRAME) / Math.max(took, 1)));
-    this.frames += 1;
     this.onMove();
     this.drawLine();
   }
