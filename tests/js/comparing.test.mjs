@@ -364,12 +364,12 @@ const FIRST = {
 };
 
 /** A comparison that is drawn of its first answer alone; `answers` by the name of what it asks. */
-function compared({ poll = {}, state, answers = {}, ...config } = {}) {
+function compared({ poll = {}, state, answers = {}, pictures = [], ...config } = {}) {
   const [asked, states, cancelled] = [[], [], []];
   let heard = () => {};
   const model = {
     get: (name) =>
-      ({ _first: { config: { ...FIRST.config, ...config }, poll: { ...FIRST.poll, ...poll } }, _pictures: [], _state: state })[name],
+      ({ _first: { config: { ...FIRST.config, ...config }, poll: { ...FIRST.poll, ...poll } }, _pictures: pictures, _state: state })[name],
     on: (_, callback) => (heard = callback),
     off: () => {},
     send: (content) => {
@@ -483,7 +483,7 @@ test("what a page showed is shown again, and what it shows is kept", async () =>
   const { view, states, list, button } = compared({ state: { ...state, stage: { mode: "wipe", gain: 2, cut: 0.25 } } });
   assert.deepEqual(
     [state.at, state.a, state.b, 88, true, { mode: "wipe", gain: 2, cut: 0.25 }],
-    [view.at, view.a, view.b, view.px, view.byTime, view.stage.state()],
+    [view.at, view.a, view.b, Number(view.pxSelect.value), view.byTime, view.stage.state()],
   );
   assert.equal("true", button("fastest first").getAttribute("aria-pressed"));
   list.focus();
@@ -492,6 +492,21 @@ test("what a page showed is shown again, and what it shows is kept", async () =>
   view.lost = true;
   view.remember();
   assert.equal(1, states.length);
+});
+
+test("steps that came out alike share a picture; the stage is shown anew when a strip of its record has come", () => {
+  const pictured = { ...TILE, ...WORDS, text: "", buffer: 0 };
+  const strips = FIRST.poll.strips.map((strip) => ({ ...strip, tiles: [pictured, pictured] }));
+  const { view, all } = compared({ poll: { strips }, pictures: [Uint8Array.of(0x89, 0x50, 0x4e, 0x47, ...new Array(20).fill(0))] });
+  const shown = all(".tvz-ctile img").map((one) => one.src);
+  assert.deepEqual([4, 1, "blob:"], [shown.length, new Set(shown).size, shown[0].slice(0, 5)]);
+  assert.equal(shown[0], view.blobs.get([...view.blobs.items.keys()][0]), "none was let go");
+  let times = 0;
+  view.stage.set = () => (times += 1);
+  for (const record of [1, 0]) {
+    view.take({ ...FIRST.poll, records: undefined, strips: [{ ...FIRST.poll.strips[0], record }] }, []);
+    assert.equal(1 - record, times);
+  }
 });
 
 test("the page follows what runs, by one question at a time", async () => {

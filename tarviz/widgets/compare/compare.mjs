@@ -94,8 +94,9 @@ export class CompareView {
           this.remembering();
         },
       },
-      ...[88, 120, 144].map((px) => h("option", { value: String(px), selected: px === this.px }, `${px} px`)),
+      ...[88, 120, 144].map((px) => h("option", { value: String(px) }, `${px} px`)),
     );
+    this.pxSelect.value = String(this.px);
     this.runnerSelect = h(
       "select",
       {
@@ -183,8 +184,7 @@ export class CompareView {
         const { r, buffers } = await this.rpc("poll", { since: this.version });
         this.take(r, buffers);
       } catch (error) {
-        this.trouble(error);
-        if (!isOvertaken(error)) return;
+        return this.trouble(error);
       }
       if (!this.running) return;
       await new Promise((go) => setTimeout(go, 120));
