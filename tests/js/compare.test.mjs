@@ -11,7 +11,7 @@ const grid = {
   order: [0, 1, 2],
   lengths: [
     [3, 2, 1],
-    [3, 0, -1],
+    [3, 0, 0],
   ],
   last: false,
 };

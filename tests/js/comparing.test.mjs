@@ -363,6 +363,8 @@ const FIRST = {
   },
 };
 
+const ANSWERS = { step: { picture: false }, difference: { text: "" } };
+
 /** A comparison that is drawn of its first answer alone; `answers` by the name of what it asks. */
 function compared({ poll = {}, state, answers = {}, pictures = [], ...config } = {}) {
   const [asked, states, cancelled] = [[], [], []];
@@ -377,7 +379,8 @@ function compared({ poll = {}, state, answers = {}, pictures = [], ...config } =
       if (content.k === "tvz:cancel") cancelled.push(content.id);
       if (content.k !== "tvz:req") return;
       asked.push([content.name, content.msg]);
-      if (answers[content.name]) setTimeout(() => heard({ k: "tvz:res", id: content.id, r: answers[content.name] }, []));
+      const answer = answers[content.name];
+      if (answer) setTimeout(() => heard({ k: "tvz:res", id: content.id, ...(answer.err ? answer : { r: answer }) }, []));
     },
   };
   const end = new AbortController();
@@ -418,10 +421,15 @@ test("at rest a comparison says what came out, and offers what can be done", () 
     [["88", "120", "144"], 0, 0],
     [[...view.pxSelect.options].map((one) => one.value), view.list.tabIndex, view.heads.parentElement.tabIndex],
   );
-  assert.deepEqual(
-    ["true"],
-    all("[aria-selected=true]").map((one) => one.getAttribute("aria-selected")),
-  );
+  const marked = () =>
+    ["[aria-selected=true]", ".tvz-a", ".tvz-b"].map((kind) =>
+      all(kind)
+        .map((one) => one.id.split("-")[2])
+        .join(),
+    );
+  assert.deepEqual(["0:1:1", "0:0:1", "0:1:1"], marked());
+  view.pin("a");
+  assert.deepEqual(["0:1:1", "0:1:1", ""], marked());
   const tf = { ...COLUMNS[1], name: "b" };
   const more = compared({ poll: { columns: [...FIRST.poll.columns, tf], running: true }, runners: [] });
   assert.ok(more.view.runnerSelect.hidden && more.status().classList.contains("tvz-busy"));
@@ -455,6 +463,10 @@ test("a page begins where two chains lead, once both are there; it waits for the
     return [view.fresh, view.a, view.at];
   };
   assert.deepEqual([false, { column: 0, step: 1 }, { record: 0, column: 1, step: 1 }], begun({}));
+  const [whole, short] = [strips[0].tiles, strips[0].tiles.slice(1)];
+  const long = (...lengths) => ({ strips: strips.map((strip, at) => ({ ...strip, tiles: lengths[at] })) });
+  assert.deepEqual([false, { column: 0, step: 1 }, { record: 0, column: 1, step: 0 }], begun(long(whole, short)));
+  assert.deepEqual([false, { column: 0, step: 0 }, { record: 0, column: 1, step: 1 }], begun(long(short, whole)));
   const waits = [true, { column: 0, step: -1 }, { record: 0, column: 0, step: 0 }];
   assert.deepEqual(
     [waits, waits, waits],
@@ -495,12 +507,13 @@ test("what a page showed is shown again, and what it shows is kept", async () =>
 });
 
 test("steps that came out alike share a picture; the stage is shown anew when a strip of its record has come", () => {
-  const pictured = { ...TILE, ...WORDS, text: "", buffer: 0 };
+  const pictured = { ...TILE, ...WORDS, text: "", buffer: 0, over: { width: 1, height: 1, shapes: [], masks: [{ buffer: 0 }] } };
   const strips = FIRST.poll.strips.map((strip) => ({ ...strip, tiles: [pictured, pictured] }));
   const { view, all } = compared({ poll: { strips }, pictures: [Uint8Array.of(0x89, 0x50, 0x4e, 0x47, ...new Array(20).fill(0))] });
   const shown = all(".tvz-ctile img").map((one) => one.src);
   assert.deepEqual([4, 1, "blob:"], [shown.length, new Set(shown).size, shown[0].slice(0, 5)]);
   assert.equal(shown[0], view.blobs.get([...view.blobs.items.keys()][0]), "none was let go");
+  assert.deepEqual([shown[0], undefined], [view.maskOf(view.strips.get("0:1").tiles[0]), view.maskOf(view.originals[0])]);
   let times = 0;
   view.stage.set = () => (times += 1);
   for (const record of [1, 0]) {
@@ -509,9 +522,36 @@ test("steps that came out alike share a picture; the stage is shown anew when a 
   }
 });
 
+test("the cursor and the pins stay on their chains, wherever those are listed; one that is gone gives way to the first", () => {
+  const { view } = compared();
+  const [a, b] = view.columns;
+  const listed = (...columns) => {
+    view.take({ ...FIRST.poll, records: undefined, strips: [], columns }, []);
+    return [view.at.column, view.a.column, view.strips.size];
+  };
+  assert.deepEqual([1, 0, 2], listed(a, b), "nothing has moved");
+  assert.deepEqual([2, 0, 0], listed(a, { ...a, runner: "tf.data" }, b), "all strips are told anew");
+  assert.deepEqual([1, 2, 0], listed({ ...a, runner: "tf.data" }, b, a));
+  assert.deepEqual([0, 1, 0], listed(b, a));
+  assert.deepEqual([0, 0, 0], listed(a));
+});
+
+test("a kernel that is gone is told once, and the page rests", async () => {
+  const err = { type: "NoKernel", msg: "It is gone.", hint: "Run the cell.", code: "no-kernel" };
+  const { view, asked, status } = compared({ poll: { running: true }, answers: { ...ANSWERS, poll: { err } } });
+  await until(() => view.lost);
+  assert.deepEqual(
+    ["It is gone. Run the cell. The thumbnails that were there stay.", false, false],
+    [status().textContent, status().classList.contains("tvz-busy"), view.running],
+  );
+  assert.equal(1, asked.filter(([name]) => name === "poll").length);
+  const other = compared({ poll: { running: true }, answers: { ...ANSWERS, poll: { err: { ...err, code: "E_X" } } } });
+  await until(() => other.status().textContent === "It is gone. Run the cell.");
+  assert.ok(!other.view.lost);
+});
+
 test("the page follows what runs, by one question at a time", async () => {
-  const answers = { poll: { ...FIRST.poll, records: undefined, strips: [], version: 2, running: true } };
-  answers.step = answers.difference = { picture: false, text: "" };
+  const answers = { ...ANSWERS, poll: { ...FIRST.poll, records: undefined, strips: [], version: 2, running: true } };
   const { view, asked } = compared({ poll: { running: true }, answers });
   const polls = () => asked.filter(([name]) => name === "poll");
   view.loop();

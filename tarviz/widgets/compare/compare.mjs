@@ -235,7 +235,7 @@ export class CompareView {
       if (pin)
         pin.column = Math.max(
           0,
-          columns.findIndex((column) => same(column, before[pin.column] ?? before[0])),
+          columns.findIndex((column) => same(column, before[pin.column])),
         );
   }
 
@@ -274,7 +274,7 @@ export class CompareView {
   }
 
   get lengths() {
-    return this.records.map((_, record) => this.columns.map((__, column) => this.strips.get(`${record}:${column}`)?.tiles.length ?? -1));
+    return this.records.map((_, record) => this.columns.map((__, column) => this.strips.get(`${record}:${column}`)?.tiles.length ?? 0));
   }
 
   drawHeads() {
@@ -306,7 +306,7 @@ export class CompareView {
   tile(tile, place) {
     const element = drawStep(tile, place, {
       px: this.px,
-      url: tile.picture && this.blobs.get(tile.picture),
+      url: this.blobs.get(tile.picture),
       layers: this.layers,
       mask: this.maskOf(tile),
     });
@@ -317,11 +317,10 @@ export class CompareView {
 
   /** The address of the first mask over a tile. @param {any} tile @returns {string | undefined} */
   maskOf(tile) {
-    const name = tile?.over?.masks[0]?.picture;
-    return name && this.blobs.get(name);
+    return this.blobs.get(tile?.over?.masks[0]?.picture);
   }
 
-  uid = Math.random().toString(36).slice(2, 8);
+  uid = Math.random().toString(36).slice(2);
 
   /** Say which tile is under the cursor, which are A and B. */
   mark() {

@@ -42,7 +42,7 @@ export class StagedPair {
         place,
         title: name,
         text: tile?.error || tile?.text || "",
-        small: tile?.picture ? view.blobs.get(tile.picture) : undefined,
+        small: view.blobs.get(tile?.picture),
         mapping: tile?.mapping ?? "",
         over: tile?.over,
         mask: view.maskOf(tile),

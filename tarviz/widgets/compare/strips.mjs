@@ -22,11 +22,11 @@ export function columnOrder(columns, byTime) {
 }
 
 /**
- * Where an arrow leads. `lengths[record][column]` is how many steps there are; −1 for a strip that is not there yet.
+ * Where an arrow leads. `lengths[record][column]` is how many steps there are, or have come.
  * @param {string} key @param {Place} at @param {{ order: number[], lengths: number[][], last: boolean }} grid @returns {Place | undefined}
  */
 export function step(key, at, { order, lengths, last }) {
-  const steps = (/** @type {number} */ record, /** @type {number} */ column) => Math.max(0, lengths[record]?.[column] ?? 0);
+  const steps = (/** @type {number} */ record, /** @type {number} */ column) => lengths[record]?.[column] ?? 0;
   const put = (/** @type {number} */ record, /** @type {number} */ column, /** @type {number} */ wanted) => ({
     record,
     column,
