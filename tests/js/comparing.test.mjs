@@ -380,7 +380,7 @@ function compared({ poll = {}, state, answers = {}, pictures = [], ...config } =
       if (content.k !== "tvz:req") return;
       asked.push([content.name, content.msg]);
       const answer = answers[content.name];
-      if (answer) setTimeout(() => heard({ k: "tvz:res", id: content.id, ...(answer.err ? answer : { r: answer }) }, []));
+      if (answer) setTimeout(() => heard({ k: "tvz:res", id: content.id, ...(answer.err ? answer : { r: answer }) }, pictures));
     },
   };
   const end = new AbortController();
@@ -534,6 +534,55 @@ test("the cursor and the pins stay on their chains, wherever those are listed; o
   assert.deepEqual([1, 2, 0], listed({ ...a, runner: "tf.data" }, b, a));
   assert.deepEqual([0, 1, 0], listed(b, a));
   assert.deepEqual([0, 0, 0], listed(a));
+});
+
+test("a pin is let go by its own key, records are walked and asked for, the last step is stood on where only those show", async () => {
+  const { view, list, asked } = compared({ answers: ANSWERS });
+  const here = { column: 1, step: 1 };
+  const pins = (key) => (press(list, key), [view.a, view.b]);
+  assert.deepEqual(
+    [
+      [here, null],
+      [{ column: 0, step: -1 }, null],
+      [{ column: 0, step: -1 }, here],
+      [{ column: 0, step: -1 }, null],
+    ],
+    ["a", "a", "b", "b"].map(pins),
+  );
+  press(list, "p");
+  assert.equal(0, view.at.record);
+  view.at.record = 1;
+  press(list, "p");
+  assert.equal(0, view.at.record);
+  press(list, "n");
+  await until(() => asked.some(([name]) => name === "more"));
+  const steps = [-1, 0].map((step) => {
+    view.select({ record: 0, column: 1, step });
+    return ["l", "l"].map((key) => (press(list, key), view.at.step));
+  });
+  assert.deepEqual(
+    [
+      [-1, -1],
+      [1, 1],
+    ],
+    steps,
+  );
+  view.last = true;
+  view.select({ record: 0, column: 1, step: 0 });
+  press(list, "l");
+  assert.equal(0, view.at.step);
+  view.strips.get("0:1").tiles.pop();
+  press(list, "l");
+  assert.equal(0, view.at.step, "of one step it is the first");
+});
+
+test("the stage has the whole picture of a step, where it is one", async () => {
+  const answers = { ...ANSWERS, step: { picture: true } };
+  const { view } = compared({ answers, pictures: [new Uint8Array(24)] });
+  const { size, type } = await view.full(view.at);
+  assert.deepEqual([24, "image/png"], [size, type]);
+  answers.step = { picture: false };
+  assert.equal(undefined, await view.full(view.at));
 });
 
 test("a kernel that is gone is told once, and the page rests", async () => {
