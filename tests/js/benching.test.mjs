@@ -93,7 +93,9 @@ test("what was measured: its verdict, and what can be done now", () => {
   assert.equal("nothing was measured", benching({ verdict: null }).find(".tvz-verdict").textContent);
   assert.equal("reading", benching({ verdict: ["reading", ""] }).find(".tvz-verdict").textContent);
   assert.equal("stopped", benching({ state: "stopped" }).find(".tvz-stop").textContent);
-  assert.ok(benching({}, { still: true }).button("run again").hidden, "a saved picture measures nothing");
+  const still = benching({}, { still: true });
+  press(still.root, "a");
+  assert.deepEqual([true, []], [still.button("run again").hidden, still.asked], "a saved picture measures nothing");
   assert.equal("2", benching({}, { state: { view: 2 } }).root.dataset.view);
 });
 
@@ -139,6 +141,24 @@ test("while it runs it is asked for what is new, five times a second, and is sto
   click(page.find("canvas"), {}, "pointerleave");
   await until(() => page.states.length);
   assert.deepEqual([1, 2], [page.states.length, page.states[0].view], "looking at another part is remembered, drawing is not");
+});
+
+test("on less than 760 pixels a bench is narrow; its digits bring each part into view", async () => {
+  for (const [width, narrow] of [
+    [759, true],
+    [760, false],
+  ]) {
+    const { root, find } = benching();
+    const { length } = find("canvas").pen.calls;
+    Object.defineProperty(root, "clientWidth", { value: width });
+    await until(() => find("canvas").pen.calls.length > length);
+    assert.equal(narrow, root.classList.contains("tvz-narrow"));
+  }
+  const { root } = benching();
+  const seen = [];
+  for (const section of root.querySelectorAll("section")) section.scrollIntoView = () => seen.push(section.getAttribute("aria-label"));
+  for (const key of "132") press(root, key);
+  assert.deepEqual(["rate over time", "results", "stages"], seen);
 });
 
 test("each trial has a line of its own; of those before, five stay as ghosts", async () => {
@@ -190,8 +210,12 @@ test("the pointer over the line tells the figures of its time, held within it", 
   assert.equal("20 records/s 2 MB/s of payload after 1.0 s · eager", at(52 + (902 * 0.9) / 2));
   assert.equal("10 records/s 1 MB/s of payload after 0.5 s · eager", at(-500));
   assert.equal("40 records/s 4 MB/s of payload after 2.0 s · eager", at(5000));
+  canvas.getBoundingClientRect = () => ({ left: 100 });
+  assert.match(at(152 + (902 * 0.9) / 2), /^20 /);
   click(canvas, {}, "pointerleave");
   assert.match(page.find(".tvz-readout").textContent, / now, /);
+  assert.match(benching({ first: null }).find(".tvz-readout").textContent, /after 2\.0 s/);
+  assert.match(benching({ first: 0.5 }).find(".tvz-readout").textContent, /after 1\.5 s/);
   const row = { label: "eager", rate: 33, megabytes: 0, margin: 3.3 };
   const rows = [
     { ...row, rate: 0 },

@@ -236,11 +236,12 @@ class BenchView {
 
   /** Measure once more. @param {number} times how much longer than before */
   async again(times) {
-    if (this.said.running || this.againButton.hidden) return;
+    if (this.againButton.hidden) return;
     try {
       await this.rpc("again", { times }, { keep: true });
       this.lines = [];
       this.said = { ...this.said, running: true };
+      this.draw();
       this.loop();
     } catch (error) {
       this.trouble(error);
