@@ -73,7 +73,7 @@ test("side by side each has a half, four pixels apart", async () => {
   assert.deepEqual([false, true], drawn("imageSmoothingEnabled").flat(), "drawn at less than three times its size");
 });
 
-test("wiped, B lies right of the cut in the place of A; blinking, one or the other; both in the same place", async () => {
+test("wiped, B lies right of the cut in the place of A; with Shift the picture is dragged", async () => {
   const { stage, told, drawn, pictures } = await staged();
   stage.turn("wipe");
   assert.deepEqual([1, 0.5], [told.changed, stage.cut]);
@@ -111,14 +111,35 @@ test("wiped, B lies right of the cut in the place of A; blinking, one or the oth
   click(stage.canvas, { clientX: 100, buttons: 1, movementX: 9, movementY: -6 }, "pointermove");
   assert.equal(0.4, stage.cut, "with Shift the picture is dragged");
   near([0.49, 0.51], [stage.view.x, stage.view.y]);
-  stage.fit();
-  stage.turn("blink");
-  assert.deepEqual([[pictures.a, ...whole]], drawn("drawImage"));
-  await until(() => stage.flip);
-  assert.deepEqual([[pictures.b, ...whole]], drawn("drawImage"));
-  assert.ok(!stage.key("ArrowRight"));
-  stage.turn("blink");
-  assert.deepEqual(["side", false], [stage.mode, stage.flip]);
+});
+
+test("blinking, now one picture is there and now the other, for as long as the page; not for those who want no motion", async (t) => {
+  const begun = async (matches) => {
+    const { matchMedia } = globalThis;
+    globalThis.matchMedia = () => ({ matches });
+    t.mock.timers.enable({ apis: ["setInterval"] });
+    const { stage, drawn, pictures } = await staged();
+    globalThis.matchMedia = matchMedia;
+    stage.turn("blink");
+    const shown = () =>
+      drawn("drawImage")
+        .map(([picture]) => (picture === pictures.a ? "a" : "b"))
+        .join();
+    const told = [0, 649, 1, 650].map((wait) => (t.mock.timers.tick(wait), shown()));
+    stage.root.remove();
+    t.mock.timers.tick(650);
+    const gone = shown();
+    placed(stage.root).className = "tvz";
+    t.mock.timers.tick(650);
+    assert.ok(!stage.key("ArrowRight"));
+    stage.turn("blink");
+    t.mock.timers.tick(650);
+    t.mock.timers.reset();
+    return [...told, gone, shown()];
+  };
+
+  assert.deepEqual(["a", "a", "b", "a", "a", "a,b"], await begun(false));
+  assert.deepEqual(["a", "a", "a", "a", "a", "a,b"], await begun(true));
 });
 
 test("the difference is made once for a pair and a gain, as large as A, without what lies over", async () => {
@@ -363,6 +384,7 @@ test("a small picture grows in its tile with what lies over it, a large one is l
     return [picture.className, picture.style.width, picture.style.height, left, top, wide];
   };
   assert.deepEqual(["tvz-pixels", "120px", "60px", "0px", "30px", "120px"], grown(20, 10));
+  assert.deepEqual(["tvz-pixels", "120px", "60px"], grown(60, 30).slice(0, 3));
   assert.deepEqual(["", "", "", "10px", "30px", "100px"], grown(100, 60));
   assert.deepEqual(["", "", "", "0px", "30px", "120px"], grown(240, 120));
   const layers = new Layers({}, () => {});

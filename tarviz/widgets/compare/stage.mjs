@@ -28,8 +28,6 @@ export class Stage {
     this.gain = state?.gain ?? 8;
     this.cut = state?.cut ?? 0.5;
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
-    this.flip = false;
-    this.wiping = false;
     /** @type {{ name: string, canvas: OffscreenCanvas } | undefined} */
     this.differs = undefined;
     /** @type {OffscreenCanvasRenderingContext2D | null} */
@@ -50,7 +48,7 @@ export class Stage {
     this.buttons = MODES.map(([name, text, key]) =>
       h("button", { title: key ? `${text} (${key})` : text, onclick: () => this.turn(name) }, text),
     );
-    this.gainButton = h("button", { title: "gain of the difference (+ −)", onclick: () => this.louder(this.gain === 64 ? -6 : 1) });
+    this.gainButton = h("button", { title: "gain of the difference (+ −)", onclick: () => this.louder(this.gain === 64 ? -Infinity : 1) });
     this.names = h("div", { class: "tvz-stage-names" });
     this.words = h("div", { class: "tvz-faint tvz-stage-words" });
     this.probe = h("div", { class: "tvz-mono tvz-faint tvz-stage-probe" }, "\u200b");

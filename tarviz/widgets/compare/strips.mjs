@@ -18,7 +18,7 @@ export function columnOrder(columns, byTime) {
   if (!byTime) return numbers;
   const chain = (/** @type {number} */ at) =>
     columns.find((other) => other.name === columns[at].name && other.runner === "eager")?.seconds ?? Infinity;
-  return numbers.sort((x, y) => chain(x) - chain(y) || x - y);
+  return numbers.sort((x, y) => chain(x) - chain(y));
 }
 
 /**
@@ -72,7 +72,7 @@ export const tileLabel = (tile) =>
  */
 export function tileScale(width, height, px) {
   const side = Math.max(width, height);
-  return side * 2 <= px ? Math.max(1, Math.floor(px / side)) : Math.min(1, px / side);
+  return side * 2 <= px ? Math.floor(px / side) : Math.min(1, px / side);
 }
 
 /** The difference of two steps in words. @param {any} r the controller's answer */
