@@ -14,8 +14,8 @@ const CHOICES = {
     { name: "emb.npy", kind: "npy" },
     { name: "png", kind: "image" },
   ],
-  columns: ["size", "cls", "json.w", "json.h", "png.size", "u"].map((name) => ({ name, type: name === "u" ? "" : "bigint" })),
-  numeric: ["size", "cls", "json.w", "json.h", "png.size", "u"],
+  columns: ["size", "cls", "u", "json.w", "json.h", "png.size"].map((name) => ({ name, type: name === "u" ? "" : "bigint" })),
+  numeric: ["size", "cls", "u", "json.w", "json.h", "png.size"],
   by: ["pca", "umap"],
   note: "",
   state: "ready",
@@ -335,6 +335,20 @@ test("points whose records do not show are faint; it is asked once for each sear
   view.records.query = 11;
   map.follow();
   assert.equal(10, asked("map_shown").at(-1).query);
+});
+
+test("on a page of its own a map is painted as the address says", async (t) => {
+  const { getContext } = HTMLCanvasElement.prototype;
+  const words = { getParameter: () => "llvmpipe", getProgramParameter: () => true };
+  const card = new Proxy({}, { get: (_, name) => words[name] ?? (() => null) });
+  HTMLCanvasElement.prototype.getContext = function (kind) {
+    return kind === "2d" ? getContext.call(this, kind) : card;
+  };
+  history.replaceState(null, "", "/#painter=webgl");
+  t.after(() => (history.replaceState(null, "", "/"), (HTMLCanvasElement.prototype.getContext = getContext)));
+  const [own, beside] = [mapping({}, { model: { media: true } }), mapping()];
+  for (const { map } of [own, beside]) map.open();
+  assert.deepEqual(["webgl", "canvas"], [own.map.scatter.painter.kind, beside.map.scatter.painter.kind]);
 });
 
 const RECORD = { r: { rows: [{ id: 70, key: "set/k1", label: "cat", tile: { text: "some words", reason: "" } }], position: 4 } };
