@@ -397,6 +397,10 @@ test("the axes of a rate: marks and words, how long the first batch took, megaby
   const [canvas, readout] = [h("canvas"), h("p")];
   page(canvas, readout);
   drawRateLine(canvas, readout, LINES, undefined, undefined);
+  assert.deepEqual(
+    ["clearRect", 0, 0, 1000, 600],
+    canvas.pen.calls.find(([name]) => name === "clearRect"),
+  );
   const texts = () =>
     canvas.pen.calls
       .splice(0)

@@ -181,10 +181,12 @@ test("while columns are read it is asked again; vectors are shown at once, and t
 
   const early = mapping();
   let left = 2;
-  early.all.map_choices = () => ({ r: { ...CHOICES, state: left-- > 0 ? "making" : "ready" } });
+  early.all.map_choices = () => ({ r: left-- > 0 ? { ...CHOICES, columns: [], numeric: [], state: "making" } : CHOICES });
   await early.open();
   await until(() => left < 0);
   assert.deepEqual(["3 points · 1 lacks one", 1], [early.note(), early.asked("map_points").length]);
+  await until(() => early.map.colours);
+  assert.deepEqual([{ column: "cls" }], early.asked("map_colours"), "once its column is there");
 });
 
 test("points that are being made are waited for; a fault is told, a request that was overtaken is none", async () => {
