@@ -105,6 +105,7 @@ test("wiped, B lies right of the cut in the place of A; with Shift the picture i
   stage.wipe(3);
   assert.equal(1, stage.cut);
   click(stage.canvas, { clientX: 250 }, "pointerdown");
+  assert.deepEqual([0.25, 0], [stage.cut, stage.frame.tabIndex]);
   click(stage.canvas, { clientX: 400, buttons: 1 }, "pointermove");
   assert.equal(0.4, stage.cut);
   click(stage.canvas, { clientX: 100, shiftKey: true }, "pointerdown");
@@ -156,6 +157,9 @@ test("the difference is made once for a pair and a gain, as large as A, without 
     canvas.pen.calls.filter(([name]) => name === "drawImage").map(([, of]) => of),
   );
   assert.deepEqual([0, 0, 90, 60], canvas.pen.calls.filter(([name]) => name === "drawImage")[1].slice(2));
+  const strokes = (wanted) => canvas.pen.calls.filter(([name]) => name === wanted).map(([, ...values]) => values.slice(-4));
+  assert.deepEqual([0, 0, 90, 60], strokes("clearRect")[0]);
+  assert.deepEqual([0, 0], strokes("putImageData")[0].slice(1));
   assert.equal(canvas, drawn("drawImage")[0][0]);
   assert.deepEqual(["× 8", false], [stage.gainButton.textContent, stage.gainButton.hidden]);
   stage.louder(1);
@@ -228,7 +232,7 @@ test("what is under the pointer is told of both, at the same place of each", asy
   stage.tip = {
     clearRect: (...at) => read.push(at),
     drawImage: (of, ...at) => read.push([of.width, ...at]),
-    getImageData: () => ({ data: values[read.length > 2 ? 1 : 0] }),
+    getImageData: (...at) => (read.push(at), { data: values[read.length > 3 ? 1 : 0] }),
   };
   assert.equal("(3, 10) A 1 2 3 · B 5 6 7 · 500 %", told(24 + 17, 150 + 51));
   assert.deepEqual(
@@ -236,7 +240,9 @@ test("what is under the pointer is told of both, at the same place of each", asy
       [0, 0, 1, 1],
       [90, 3, 10, 1, 1, 0, 0, 1, 1],
       [0, 0, 1, 1],
+      [0, 0, 1, 1],
       [45, 1, 5, 1, 1, 0, 0, 1, 1],
+      [0, 0, 1, 1],
     ],
     read,
   );
@@ -260,6 +266,14 @@ test("a step without a picture is there in words, in lines as wide as its room",
   const told = drawn("fillText");
   assert.deepEqual([24, 502 + 8, 20, 36], [told.length, told[0][1], told[0][2], told[1][2]]);
   assert.ok(told.every(([line]) => line.length <= 76) && told[0][0].length > 70);
+  Object.defineProperty(stage.frame, "clientWidth", { value: 90, configurable: true });
+  stage.sides[1].side.text = "abcdefghijkl";
+  assert.deepEqual(
+    ["abcdefghij", "kl"],
+    drawn("fillText").map(([line]) => line),
+    "ten letters at least",
+  );
+  delete stage.frame.clientWidth;
   stage.set({ ...stage.sides[0].side }, { name: "c", place: "c", title: "", text: "", mapping: "to grey" });
   assert.deepEqual(
     ["…"],
@@ -277,7 +291,7 @@ test("a step without a picture is there in words, in lines as wide as its room",
 });
 
 test("a picture is asked for once, the last 24 are kept", async () => {
-  const { stage, told, side } = await staged();
+  const { stage, told, side, pictures } = await staged();
   assert.deepEqual(["a", "b"], told.asked);
   stage.set(side("b"), side("a"));
   stage.set(side("a"), side("b"));
@@ -287,6 +301,9 @@ test("a picture is asked for once, the last 24 are kept", async () => {
   assert.deepEqual([24, true], [stage.known.size, stage.known.has("a")]);
   stage.load(side("y"));
   assert.deepEqual([24, false], [stage.known.size, stage.known.has("a")]);
+  pictures.c = { width: 30, height: 20 };
+  stage.set(side("a"), side("c"));
+  await until(() => stage.sides[1].bitmap === pictures.c);
 });
 
 test("a mask is asked for once, is there when it has come, the last 48 are kept", async () => {
@@ -315,6 +332,10 @@ test("fine screens have fine stages", async () => {
   const { stage, drawn } = await staged();
   assert.deepEqual([[2, 0, 0, 2, 0, 0]], drawn("setTransform"));
   assert.deepEqual([2000, 1200], [stage.canvas.width, stage.canvas.height]);
+  for (const name of ["clientWidth", "clientHeight"]) Object.defineProperty(stage.frame, name, { value: 0 });
+  delete globalThis.devicePixelRatio;
+  stage.draw();
+  assert.deepEqual([300, 220], [stage.canvas.width, stage.canvas.height], "one that has no room yet");
 });
 
 const TILE = {

@@ -1,7 +1,7 @@
 // @ts-check
 // Two pictures of one record against each other: side by side, wiped, blinking, or their difference with a gain; zoomed as one.
 
-import { fill, finely, focusedBeside, h } from "../host/core.mjs";
+import { fill, finely, focusedBeside, h, screenDots } from "../host/core.mjs";
 import { drawOver, layerBar } from "../panes/overlay.mjs";
 import { gained, nextGain, placed } from "./picture_pairs.mjs";
 import { lines } from "./strips.mjs";
@@ -247,7 +247,7 @@ export class Stage {
 
   draw() {
     const room = this.room();
-    const dots = globalThis.devicePixelRatio || 1;
+    const dots = screenDots();
     this.canvas.width = Math.round(room.width * dots);
     this.canvas.height = Math.round(room.height * dots);
     const pen = this.canvas.getContext("2d");
