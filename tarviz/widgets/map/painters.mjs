@@ -132,7 +132,7 @@ export function splat(pixels, width, height, places, colours, look, first, stop)
   const half = dot / 2;
   /** @type {[number, number][]} runs of pixels of a dot, a line each: from, to */
   const lines = Array.from({ length: dot }, (_, down) => {
-    const reach = dot <= 3 ? half : Math.sqrt(half * half - (down + 0.5 - half) ** 2);
+    const reach = Math.sqrt(half * half - (down + 0.5 - half) ** 2);
     return [Math.round(half - reach), Math.round(half + reach)];
   });
   for (let point = first; point < stop; point += 1) {
