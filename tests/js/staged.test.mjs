@@ -71,6 +71,8 @@ test("side by side each has a half, four pixels apart", async () => {
   assert.deepEqual([false, false], drawn("imageSmoothingEnabled").flat());
   pictures.b.width = 400;
   assert.deepEqual([false, true], drawn("imageSmoothingEnabled").flat(), "drawn at less than three times its size");
+  stage.view.zoom = 0.6;
+  assert.deepEqual([false, true], drawn("imageSmoothingEnabled").flat(), "three times is enough to see its pixels");
 });
 
 test("wiped, B lies right of the cut in the place of A; with Shift the picture is dragged", async () => {
@@ -95,6 +97,8 @@ test("wiped, B lies right of the cut in the place of A; with Shift the picture i
     drawn("rect"),
   );
   assert.deepEqual([[299, 0, 2, 600]], drawn("fillRect"));
+  stage.frame.style.setProperty("--tvz-accent", "red");
+  assert.deepEqual([["red"]], drawn("fillStyle"));
   assert.deepEqual([[300, 0, 700, 600]], drawn("clearRect"));
   assert.deepEqual([true, 0.32], [stage.key("ArrowRight"), stage.cut]);
   stage.key("ArrowLeft");
@@ -146,8 +150,15 @@ test("blinking, now one picture is there and now the other, for as long as the p
 test("the difference is made once for a pair and a gain, as large as A, without what lies over", async () => {
   const { stage, drawn, pictures } = await staged({
     a: { over: { width: 90, height: 60, shapes: [["box", [0, 0, 9, 9], "", null]], masks: [] } },
+    b: { over: { width: 30, height: 20, shapes: [["box", [0, 0, 1, 1], "", null]], masks: [] } },
   });
-  assert.equal(1, drawn("strokeRect").length);
+  assert.deepEqual(
+    [
+      [24, 150, 45, 45],
+      [503.5, 135, 16.5, 16.5],
+    ],
+    drawn("strokeRect"),
+  );
   stage.turn("difference");
   const [[canvas, ...place], ...more] = drawn("drawImage");
   assert.deepEqual([90, 60, 50, 0, 900, 600, 0], [canvas.width, canvas.height, ...place, more.length]);
@@ -166,11 +177,10 @@ test("the difference is made once for a pair and a gain, as large as A, without 
   assert.notEqual(canvas, drawn("drawImage")[0][0]);
   const gains = Array.from({ length: 4 }, () => (click(stage.gainButton), stage.gain));
   assert.deepEqual([32, 64, 1, 2], gains);
-  assert.deepEqual(
-    ["false", "false", "false", "true"],
-    stage.buttons.map((button) => button.getAttribute("aria-pressed")),
-  );
+  const pressed = () => stage.buttons.map((button) => button.getAttribute("aria-pressed"));
+  assert.deepEqual(["false", "false", "false", "true"], pressed());
   stage.turn("difference");
+  assert.deepEqual(["true", "false", "false", "false"], pressed());
   assert.ok(stage.gainButton.hidden);
   assert.deepEqual({ mode: "side", gain: 2, cut: 0.5 }, stage.state());
 });

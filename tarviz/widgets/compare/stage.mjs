@@ -297,8 +297,10 @@ export class Stage {
       pen.imageSmoothingQuality = "high";
       pen.drawImage(bitmap, x + left, top, base.width * scale, base.height * scale);
       const over = this.mode === "difference" ? undefined : side?.over;
-      const place = { scale: over ? (scale * base.width) / over.width : 1, x: x + left, y: top };
-      if (over) drawOver(pen, over, this.layers, place, { masks: [this.maskAt(side?.mask)] });
+      if (over) {
+        const place = { scale: (scale * base.width) / over.width, x: x + left, y: top };
+        drawOver(pen, over, this.layers, place, { masks: [this.maskAt(side?.mask)] });
+      }
     } else if (side) {
       pen.fillStyle = getComputedStyle(this.frame).color;
       pen.font = "12px sans-serif";
