@@ -135,15 +135,15 @@ class BenchView {
   /** @param {any} message @param {any[]} buffers */
   take(message, buffers) {
     this.said = message;
+    const { trial, label, from, first } = message;
     const points = buffers.length ? readPoints(asView(buffers[0])) : [];
     let line = this.lines.at(-1);
-    if (!line || line.trial !== message.trial) {
-      line = { trial: message.trial, label: message.label, points: [], first: 0 };
+    if (!line || line.trial !== trial) {
+      line = { trial, label, points: [], first };
       this.lines.push(line);
       this.lines = this.lines.slice(-GHOSTS);
     }
-    line.points = [...line.points.slice(0, message.from), ...points];
-    line.first = message.first ?? 0;
+    Object.assign(line, { points: [...line.points.slice(0, from), ...points], first: first ?? 0 });
     if (!this.paused || !message.running) this.draw();
     this.tell();
   }
