@@ -211,7 +211,8 @@ test("the pointer over the line tells the figures of its time, held within it", 
   assert.equal("10 records/s 1 MB/s of payload after 0.5 s · eager", at(-500));
   assert.equal("40 records/s 4 MB/s of payload after 2.0 s · eager", at(5000));
   canvas.getBoundingClientRect = () => ({ left: 100 });
-  assert.match(at(152 + (902 * 0.9) / 2), /^20 /);
+  assert.match(at(100 + 390), /^10 /, "0.749 s");
+  assert.match(at(100 + 391), /^20 /, "0.752 s");
   click(canvas, {}, "pointerleave");
   assert.match(page.find(".tvz-readout").textContent, / now, /);
   assert.match(benching({ first: null }).find(".tvz-readout").textContent, /after 2\.0 s/);
