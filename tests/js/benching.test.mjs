@@ -198,6 +198,7 @@ test("it measures again, for as long or three times as long; each time from the 
   press(twice.root, "a");
   press(twice.root, "a");
   await until(() => twice.asked.some(([name]) => name === "poll"));
+  assert.deepEqual(["again", { times: 1 }], twice.asked[0]);
   assert.ok(!twice.cancelled.some((id) => id.endsWith("-1")), "the first of two is not taken back: it has begun");
 });
 
@@ -241,6 +242,7 @@ test("a kernel that is gone, an answer that is wrong, one that takes long", asyn
   const wrong = benching({}, { answers: { again: { err: { type: "X", msg: "no", hint: "try", code: "E_X" } } } });
   press(wrong.root, "l");
   await until(() => wrong.status().textContent === "no try");
+  assert.deepEqual([["again", { times: 3 }]], wrong.asked);
   const stopping = benching({ running: true });
   press(stopping.root, "s");
   press(stopping.root, "s");
