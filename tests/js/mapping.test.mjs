@@ -263,11 +263,11 @@ test("points have one colour of the page, or those of a column; many are drawn a
     [...map.legend.children].map((one) => [one.querySelector(".tvz-map-dot").style.background, one.title]),
   );
   const grey = Uint8Array.from({ length: 768 }, (_, at) => Math.floor(at / 3));
-  all.map_colours = { r: { legend: [], ends: [0.5, 20.25] }, buffers: [sent(Uint8Array.of(1, 2, 2)), sent(grey)] };
+  all.map_colours = { r: { legend: [], ends: [1000.5, 1001.25] }, buffers: [sent(Uint8Array.of(1, 2, 2)), sent(grey)] };
   put(map.colour, "json.w");
   await until(() => map.legend.querySelector(".tvz-map-bar"));
   assert.deepEqual(
-    ["0.5", "", "20.3"],
+    ["1000.5", "", "1001.25"],
     [...map.legend.children].map((one) => one.textContent),
   );
   assert.deepEqual(
