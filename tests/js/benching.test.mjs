@@ -93,7 +93,9 @@ test("what was measured: its verdict, and what can be done now", () => {
   assert.equal("nothing was measured", benching({ verdict: null }).find(".tvz-verdict").textContent);
   assert.equal("reading", benching({ verdict: ["reading", ""] }).find(".tvz-verdict").textContent);
   assert.equal("stopped", benching({ state: "stopped" }).find(".tvz-stop").textContent);
-  assert.ok(benching({}, { still: true }).button("run again").hidden, "a saved picture measures nothing");
+  const still = benching({}, { still: true });
+  press(still.root, "a");
+  assert.deepEqual([true, []], [still.button("run again").hidden, still.asked], "a saved picture measures nothing");
   assert.equal("2", benching({}, { state: { view: 2 } }).root.dataset.view);
 });
 
@@ -141,6 +143,24 @@ test("while it runs it is asked for what is new, five times a second, and is sto
   assert.deepEqual([1, 2], [page.states.length, page.states[0].view], "looking at another part is remembered, drawing is not");
 });
 
+test("on less than 760 pixels a bench is narrow; its digits bring each part into view", async () => {
+  for (const [width, narrow] of [
+    [759, true],
+    [760, false],
+  ]) {
+    const { root, find } = benching();
+    const { length } = find("canvas").pen.calls;
+    Object.defineProperty(root, "clientWidth", { value: width });
+    await until(() => find("canvas").pen.calls.length > length);
+    assert.equal(narrow, root.classList.contains("tvz-narrow"));
+  }
+  const { root } = benching();
+  const seen = [];
+  for (const section of root.querySelectorAll("section")) section.scrollIntoView = () => seen.push(section.getAttribute("aria-label"));
+  for (const key of "132") press(root, key);
+  assert.deepEqual(["rate over time", "results", "stages"], seen);
+});
+
 test("each trial has a line of its own; of those before, five stay as ghosts", async () => {
   let trial = 0;
   const poll = () => ({ r: { ...SAID, running: true, trial, from: 0 }, buffers: [sent([1, 10, 0, 2, 20, 0])] });
@@ -178,6 +198,7 @@ test("it measures again, for as long or three times as long; each time from the 
   press(twice.root, "a");
   press(twice.root, "a");
   await until(() => twice.asked.some(([name]) => name === "poll"));
+  assert.deepEqual(["again", { times: 1 }], twice.asked[0]);
   assert.ok(!twice.cancelled.some((id) => id.endsWith("-1")), "the first of two is not taken back: it has begun");
 });
 
@@ -190,8 +211,13 @@ test("the pointer over the line tells the figures of its time, held within it", 
   assert.equal("20 records/s 2 MB/s of payload after 1.0 s · eager", at(52 + (902 * 0.9) / 2));
   assert.equal("10 records/s 1 MB/s of payload after 0.5 s · eager", at(-500));
   assert.equal("40 records/s 4 MB/s of payload after 2.0 s · eager", at(5000));
+  canvas.getBoundingClientRect = () => ({ left: 100 });
+  assert.match(at(100 + 390), /^10 /, "0.749 s");
+  assert.match(at(100 + 391), /^20 /, "0.752 s");
   click(canvas, {}, "pointerleave");
   assert.match(page.find(".tvz-readout").textContent, / now, /);
+  assert.match(benching({ first: null }).find(".tvz-readout").textContent, /after 2\.0 s/);
+  assert.match(benching({ first: 0.5 }).find(".tvz-readout").textContent, /after 1\.5 s/);
   const row = { label: "eager", rate: 33, megabytes: 0, margin: 3.3 };
   const rows = [
     { ...row, rate: 0 },
@@ -216,6 +242,7 @@ test("a kernel that is gone, an answer that is wrong, one that takes long", asyn
   const wrong = benching({}, { answers: { again: { err: { type: "X", msg: "no", hint: "try", code: "E_X" } } } });
   press(wrong.root, "l");
   await until(() => wrong.status().textContent === "no try");
+  assert.deepEqual([["again", { times: 3 }]], wrong.asked);
   const stopping = benching({ running: true });
   press(stopping.root, "s");
   press(stopping.root, "s");

@@ -11,7 +11,7 @@ const grid = {
   order: [0, 1, 2],
   lengths: [
     [3, 2, 1],
-    [3, 0, -1],
+    [3, 0, 0],
   ],
   last: false,
 };
@@ -20,6 +20,7 @@ const at = (record, column, place) => ({ record, column, step: place });
 test("arrows move along a chain, from the original to the last step", () => {
   assert.deepEqual(step("ArrowRight", at(0, 0, 0), grid), at(0, 0, 1));
   assert.deepEqual(step("ArrowRight", at(0, 0, 2), grid), at(0, 0, 2));
+  assert.deepEqual(step("ArrowLeft", at(0, 0, 2), grid), at(0, 0, 1));
   assert.deepEqual(step("ArrowLeft", at(0, 0, 0), grid), at(0, 0, -1));
   assert.deepEqual(step("ArrowLeft", at(0, 0, -1), grid), at(0, 0, -1));
 });
@@ -27,6 +28,7 @@ test("arrows move along a chain, from the original to the last step", () => {
 test("down leads to the next chain, then to the next record, at the same step where there is one", () => {
   assert.deepEqual(step("ArrowDown", at(0, 0, 2), grid), at(0, 1, 1));
   assert.deepEqual(step("ArrowDown", at(0, 2, 0), grid), at(1, 0, 0));
+  assert.deepEqual(step("ArrowUp", at(0, 1, 1), grid), at(0, 0, 1));
   assert.deepEqual(step("ArrowUp", at(1, 0, 0), grid), at(0, 2, 0));
   assert.deepEqual(step("ArrowUp", at(0, 0, 1), grid), at(0, 0, 1));
   assert.deepEqual(step("ArrowDown", at(1, 2, -1), grid), at(1, 2, -1));
@@ -35,6 +37,7 @@ test("down leads to the next chain, then to the next record, at the same step wh
 test("a strip without steps is stood on at the original", () => {
   assert.deepEqual(step("ArrowDown", at(1, 0, 2), grid), at(1, 1, -1));
   assert.deepEqual(step("ArrowDown", at(1, 1, -1), grid), at(1, 2, -1));
+  assert.deepEqual(step("ArrowRight", at(2, 0, -1), grid), at(2, 0, -1), "nor has a record that is not there yet");
 });
 
 test("with the last steps only, right leads from chain to chain", () => {
@@ -44,6 +47,7 @@ test("with the last steps only, right leads from chain to chain", () => {
   assert.deepEqual(step("ArrowLeft", at(0, 0, 2), last), at(0, 0, -1));
   assert.deepEqual(step("ArrowRight", at(0, 2, 0), last), at(0, 2, 0));
   assert.deepEqual(step("ArrowDown", at(0, 0, 2), last), at(1, 0, 2));
+  assert.deepEqual(step("ArrowDown", at(0, 0, 0), { order: [0], lengths: [[1], [3]], last: true }), at(1, 0, 2));
 });
 
 test("other keys lead nowhere", () => assert.equal(step("Enter", at(0, 0, 0), grid), undefined));
@@ -66,9 +70,10 @@ test("the fastest chain first, other runners behind theirs", () => {
     { name: "a", seconds: 0.1, runner: "tf.data" },
     { name: "b", seconds: 1, runner: "eager" },
     { name: "c", seconds: null, runner: "eager" },
+    { name: "d", seconds: null, runner: "eager" },
   ];
-  assert.deepEqual(columnOrder(columns, false), [0, 1, 2, 3]);
-  assert.deepEqual(columnOrder(columns, true), [2, 0, 1, 3]);
+  assert.deepEqual(columnOrder(columns, false), [0, 1, 2, 3, 4]);
+  assert.deepEqual(columnOrder(columns, true), [2, 0, 1, 3, 4]);
 });
 
 test("an original has one place, whatever the chain", () => {
@@ -145,6 +150,5 @@ test("sliders are kept while their chain has the same numbers", () => {
   assert.equal(slidersOf(column), slidersOf({ name: "a", numbers: [{ ...wheel, value: 40 }] }));
   assert.notEqual(slidersOf(column), slidersOf({ name: "b", numbers: [wheel] }));
   assert.equal(slidersOf(undefined), "");
-  assert.equal(numberText(0.12345, 0.01), "0.123");
-  assert.equal(numberText(31.99, 1), "32");
+  assert.deepEqual(["0.123", "32", "31.99"], [0.12345, 32, 31.99].map(numberText));
 });

@@ -118,6 +118,8 @@ test("a section a record: its original and a strip a chain, which says what it c
   );
   const [alone] = sections({ order: [0] });
   assert.deepEqual(["original", " 1 ms"], texts(alone, ".tvz-strip-name"), "one chain needs no name");
+  const [two] = sections({ order: [0, 2] });
+  assert.deepEqual(["original", "a 1 ms", "b failed"], texts(two, ".tvz-strip-name"));
   const [runner] = sections({ order: [1] });
   assert.equal("a · tf.data no difference", texts(runner, ".tvz-strip-name")[1]);
 });
@@ -361,13 +363,15 @@ const FIRST = {
   },
 };
 
+const ANSWERS = { step: { picture: false }, difference: { text: "" } };
+
 /** A comparison that is drawn of its first answer alone; `answers` by the name of what it asks. */
-function compared({ poll = {}, state, answers = {}, ...config } = {}) {
+function compared({ poll = {}, state, answers = {}, pictures = [], ...config } = {}) {
   const [asked, states, cancelled] = [[], [], []];
   let heard = () => {};
   const model = {
     get: (name) =>
-      ({ _first: { config: { ...FIRST.config, ...config }, poll: { ...FIRST.poll, ...poll } }, _pictures: [], _state: state })[name],
+      ({ _first: { config: { ...FIRST.config, ...config }, poll: { ...FIRST.poll, ...poll } }, _pictures: pictures, _state: state })[name],
     on: (_, callback) => (heard = callback),
     off: () => {},
     send: (content) => {
@@ -375,7 +379,8 @@ function compared({ poll = {}, state, answers = {}, ...config } = {}) {
       if (content.k === "tvz:cancel") cancelled.push(content.id);
       if (content.k !== "tvz:req") return;
       asked.push([content.name, content.msg]);
-      if (answers[content.name]) setTimeout(() => heard({ k: "tvz:res", id: content.id, r: answers[content.name] }, []));
+      const answer = answers[content.name];
+      if (answer) setTimeout(() => heard({ k: "tvz:res", id: content.id, ...(answer.err ? answer : { r: answer }) }, pictures));
     },
   };
   const end = new AbortController();
@@ -413,9 +418,18 @@ test("at rest a comparison says what came out, and offers what can be done", () 
     [view.root.classList.contains("tvz-many"), view.root.style.getPropertyValue("--tile"), view.pxSelect.value],
   );
   assert.deepEqual(
-    ["true"],
-    all("[aria-selected=true]").map((one) => one.getAttribute("aria-selected")),
+    [["88", "120", "144"], 0, 0],
+    [[...view.pxSelect.options].map((one) => one.value), view.list.tabIndex, view.heads.parentElement.tabIndex],
   );
+  const marked = () =>
+    ["[aria-selected=true]", ".tvz-a", ".tvz-b"].map((kind) =>
+      all(kind)
+        .map((one) => one.id.split("-")[2])
+        .join(),
+    );
+  assert.deepEqual(["0:1:1", "0:0:1", "0:1:1"], marked());
+  view.pin("a");
+  assert.deepEqual(["0:1:1", "0:1:1", ""], marked());
   const tf = { ...COLUMNS[1], name: "b" };
   const more = compared({ poll: { columns: [...FIRST.poll.columns, tf], running: true }, runners: [] });
   assert.ok(more.view.runnerSelect.hidden && more.status().classList.contains("tvz-busy"));
@@ -428,6 +442,20 @@ test("at rest a comparison says what came out, and offers what can be done", () 
   );
 });
 
+test("on less than 860 pixels a comparison is narrow", async () => {
+  for (const [width, narrow] of [
+    [859, true],
+    [860, false],
+  ]) {
+    const { view } = compared();
+    let drawn = 0;
+    view.stage.draw = () => (drawn += 1);
+    Object.defineProperty(view.root, "clientWidth", { value: width });
+    await until(() => drawn);
+    assert.equal(narrow, view.root.classList.contains("tvz-narrow"));
+  }
+});
+
 test("a page begins where two chains lead, once both are there; it waits for them, and with one chain stays at its first step", () => {
   const { strips, columns } = FIRST.poll;
   const begun = (poll) => {
@@ -435,6 +463,10 @@ test("a page begins where two chains lead, once both are there; it waits for the
     return [view.fresh, view.a, view.at];
   };
   assert.deepEqual([false, { column: 0, step: 1 }, { record: 0, column: 1, step: 1 }], begun({}));
+  const [whole, short] = [strips[0].tiles, strips[0].tiles.slice(1)];
+  const long = (...lengths) => ({ strips: strips.map((strip, at) => ({ ...strip, tiles: lengths[at] })) });
+  assert.deepEqual([false, { column: 0, step: 1 }, { record: 0, column: 1, step: 0 }], begun(long(whole, short)));
+  assert.deepEqual([false, { column: 0, step: 0 }, { record: 0, column: 1, step: 1 }], begun(long(short, whole)));
   const waits = [true, { column: 0, step: -1 }, { record: 0, column: 0, step: 0 }];
   assert.deepEqual(
     [waits, waits, waits],
@@ -463,7 +495,7 @@ test("what a page showed is shown again, and what it shows is kept", async () =>
   const { view, states, list, button } = compared({ state: { ...state, stage: { mode: "wipe", gain: 2, cut: 0.25 } } });
   assert.deepEqual(
     [state.at, state.a, state.b, 88, true, { mode: "wipe", gain: 2, cut: 0.25 }],
-    [view.at, view.a, view.b, view.px, view.byTime, view.stage.state()],
+    [view.at, view.a, view.b, Number(view.pxSelect.value), view.byTime, view.stage.state()],
   );
   assert.equal("true", button("fastest first").getAttribute("aria-pressed"));
   list.focus();
@@ -474,9 +506,101 @@ test("what a page showed is shown again, and what it shows is kept", async () =>
   assert.equal(1, states.length);
 });
 
+test("steps that came out alike share a picture; the stage is shown anew when a strip of its record has come", () => {
+  const pictured = { ...TILE, ...WORDS, text: "", buffer: 0, over: { width: 1, height: 1, shapes: [], masks: [{ buffer: 0 }] } };
+  const strips = FIRST.poll.strips.map((strip) => ({ ...strip, tiles: [pictured, pictured] }));
+  const { view, all } = compared({ poll: { strips }, pictures: [Uint8Array.of(0x89, 0x50, 0x4e, 0x47, ...new Array(20).fill(0))] });
+  const shown = all(".tvz-ctile img").map((one) => one.src);
+  assert.deepEqual([4, 1, "blob:"], [shown.length, new Set(shown).size, shown[0].slice(0, 5)]);
+  assert.equal(shown[0], view.blobs.get([...view.blobs.items.keys()][0]), "none was let go");
+  assert.deepEqual([shown[0], undefined], [view.maskOf(view.strips.get("0:1").tiles[0]), view.maskOf(view.originals[0])]);
+  let times = 0;
+  view.stage.set = () => (times += 1);
+  for (const record of [1, 0]) {
+    view.take({ ...FIRST.poll, records: undefined, strips: [{ ...FIRST.poll.strips[0], record }] }, []);
+    assert.equal(1 - record, times);
+  }
+});
+
+test("the cursor and the pins stay on their chains, wherever those are listed; one that is gone gives way to the first", () => {
+  const { view } = compared();
+  const [a, b] = view.columns;
+  const listed = (...columns) => {
+    view.take({ ...FIRST.poll, records: undefined, strips: [], columns }, []);
+    return [view.at.column, view.a.column, view.strips.size];
+  };
+  assert.deepEqual([1, 0, 2], listed(a, b), "nothing has moved");
+  assert.deepEqual([2, 0, 0], listed(a, { ...a, runner: "tf.data" }, b), "all strips are told anew");
+  assert.deepEqual([1, 2, 0], listed({ ...a, runner: "tf.data" }, b, a));
+  assert.deepEqual([0, 1, 0], listed(b, a));
+  assert.deepEqual([0, 0, 0], listed(a));
+});
+
+test("a pin is let go by its own key, records are walked and asked for, the last step is stood on where only those show", async () => {
+  const { view, list, asked } = compared({ answers: ANSWERS });
+  const here = { column: 1, step: 1 };
+  const pins = (key) => (press(list, key), [view.a, view.b]);
+  assert.deepEqual(
+    [
+      [here, null],
+      [{ column: 0, step: -1 }, null],
+      [{ column: 0, step: -1 }, here],
+      [{ column: 0, step: -1 }, null],
+    ],
+    ["a", "a", "b", "b"].map(pins),
+  );
+  press(list, "p");
+  assert.equal(0, view.at.record);
+  view.at.record = 1;
+  press(list, "p");
+  assert.equal(0, view.at.record);
+  press(list, "n");
+  await until(() => asked.some(([name]) => name === "more"));
+  const steps = [-1, 0].map((step) => {
+    view.select({ record: 0, column: 1, step });
+    return ["l", "l"].map((key) => (press(list, key), view.at.step));
+  });
+  assert.deepEqual(
+    [
+      [-1, -1],
+      [1, 1],
+    ],
+    steps,
+  );
+  view.last = true;
+  view.select({ record: 0, column: 1, step: 0 });
+  press(list, "l");
+  assert.equal(0, view.at.step);
+  view.strips.get("0:1").tiles.pop();
+  press(list, "l");
+  assert.equal(0, view.at.step, "of one step it is the first");
+});
+
+test("the stage has the whole picture of a step, where it is one", async () => {
+  const answers = { ...ANSWERS, step: { picture: true } };
+  const { view } = compared({ answers, pictures: [new Uint8Array(24)] });
+  const { size, type } = await view.full(view.at);
+  assert.deepEqual([24, "image/png"], [size, type]);
+  answers.step = { picture: false };
+  assert.equal(undefined, await view.full(view.at));
+});
+
+test("a kernel that is gone is told once, and the page rests", async () => {
+  const err = { type: "NoKernel", msg: "It is gone.", hint: "Run the cell.", code: "no-kernel" };
+  const { view, asked, status } = compared({ poll: { running: true }, answers: { ...ANSWERS, poll: { err } } });
+  await until(() => view.lost);
+  assert.deepEqual(
+    ["It is gone. Run the cell. The thumbnails that were there stay.", false, false],
+    [status().textContent, status().classList.contains("tvz-busy"), view.running],
+  );
+  assert.equal(1, asked.filter(([name]) => name === "poll").length);
+  const other = compared({ poll: { running: true }, answers: { ...ANSWERS, poll: { err: { ...err, code: "E_X" } } } });
+  await until(() => other.status().textContent === "It is gone. Run the cell.");
+  assert.ok(!other.view.lost);
+});
+
 test("the page follows what runs, by one question at a time", async () => {
-  const answers = { poll: { ...FIRST.poll, records: undefined, strips: [], version: 2, running: true } };
-  answers.step = answers.difference = { picture: false, text: "" };
+  const answers = { ...ANSWERS, poll: { ...FIRST.poll, records: undefined, strips: [], version: 2, running: true } };
   const { view, asked } = compared({ poll: { running: true }, answers });
   const polls = () => asked.filter(([name]) => name === "poll");
   view.loop();
@@ -520,6 +644,12 @@ test("keys are used or left to the browser; those of a slider, a chooser and a b
   assert.ok(press(list, "Escape"));
   view.stage.mode = "wipe";
   assert.ok(press(view.stage.frame, "ArrowRight"));
+  press(list, "ArrowLeft");
+  assert.equal(0.52, view.stage.cut, "over the tiles the arrows are theirs");
+  view.stage.view.zoom = 3;
+  assert.ok(press(view.stage.frame, "0"));
+  view.stage.mode = "difference";
+  assert.deepEqual([1, 16, 32, 16], [view.stage.view.zoom, ...["=", "+", "-"].map((key) => (press(list, key), view.stage.gain))]);
   assert.deepEqual([], cancelled);
   assert.ok(asked.filter(([name]) => name === "step").length >= 2, "pictures of both steps are on their way together");
 });

@@ -425,12 +425,18 @@ test("the rate is a line over time, runs before it are ghosts, megabytes have th
   assert.match(readout.textContent, /^105 records\/s ±4 % · workers 2$/);
   drawRateLine(canvas, readout, [{ trial: 0, label: "x", points: [], first: 0 }], undefined, undefined);
   assert.equal("no batch yet · x", readout.textContent);
+  const marks = canvas.pen.calls.filter(([name]) => name === "fillText").map(([, text]) => text);
+  assert.deepEqual(["0", "1", "0 s"], marks.slice(marks.lastIndexOf("0")).slice(0, 3));
 });
 
 test("the axes of a rate: marks and words, how long the first batch took, megabytes to the right", () => {
   const [canvas, readout] = [h("canvas"), h("p")];
   page(canvas, readout);
   drawRateLine(canvas, readout, LINES, undefined, undefined);
+  assert.deepEqual(
+    ["clearRect", 0, 0, 1000, 600],
+    canvas.pen.calls.find(([name]) => name === "clearRect"),
+  );
   const texts = () =>
     canvas.pen.calls
       .splice(0)
@@ -546,4 +552,17 @@ test("stages and results as tables", async () => {
   await golden("bench-tables", place);
   drawStages(none, { running: true });
   assert.equal("", none.textContent);
+  const graph = Array.from({ length: 11 }, (_, at) => ["graph", `op ${at}`, 0, 0]);
+  drawStages(none, { groups: [], stages: graph });
+  const bars = [...none.querySelectorAll(".tvz-ms-bar")].map((bar) => [bar.classList.item(2), bar.style.width]);
+  assert.deepEqual(["11 stages", "tvz-c0", "0%", "tvz-c9", "tvz-c0"], [`${bars.length} stages`, ...bars[0], bars[9][0], bars[10][0]]);
+  const slow = { ...row, ...times, label: "slow", rate: 0.5 };
+  drawResults(results, {
+    rows: [slow, { ...row, error: "no", rate: null }],
+    heat: { across: ["0"], down: ["8"], name: "batch", cells: [[0.25]] },
+  });
+  assert.deepEqual(
+    ["1", "0", "1"],
+    [...results.querySelectorAll("td")].map((cell) => cell.style.getPropertyValue("--share")).filter(Boolean),
+  );
 });

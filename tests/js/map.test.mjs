@@ -1,10 +1,10 @@
-// The map's helpers that need no browser: painting, pointing, counting what a line holds, colours.
+// The map's helpers that need no browser: painting, pointing, thinning a line, colours.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { click, placed, press, test as domTest, until, wheel } from "./dom.mjs";
 import { glPainter, isSoftware, pixelPainter, splat } from "../../tarviz/widgets/map/painters.mjs";
-import { countInside, dotOf, nearest, Scatter, thinned } from "../../tarviz/widgets/map/scatter.mjs";
+import { dotOf, nearest, Scatter, thinned } from "../../tarviz/widgets/map/scatter.mjs";
 import { channels, packed, paint, shortValue } from "../../tarviz/widgets/map/map_values.mjs";
 
 const LOOK = { scaleX: 50, scaleY: 25, atX: 50, atY: 25, dot: 1 };
@@ -225,12 +225,8 @@ test("the nearest point is measured in pixels", () => {
   assert.equal(-1, nearest(places, LOOK, 90, 40, 14));
   assert.equal(1, nearest(Float32Array.from([0.1, 0, 0.04, 0, 0.12, 0]), LOOK, 50, 25, 14), "neither the first nor the last");
   assert.equal(0, nearest(Float32Array.from([0, 0.25, 0.2, 0]), LOOK, 50, 25, 14), "6 pixels up are nearer than 10 across");
-});
-
-test("a line holds what lies inside it, by even and odd", () => {
-  const places = Float32Array.from([0, 0, 0.5, 0.5, 2, 0, -0.9, 0.9]);
-  assert.equal(3, countInside(places, [-1, -1, 1, -1, 1, 1, -1, 1]));
-  assert.equal(2, countInside(places, [-1, -1, 1, -1, 1, 1]), "the lower triangle: the middle and one on its edge");
+  assert.equal(1, nearest(Float32Array.from([0, 0.8, 0.2, 0]), LOOK, 50, 25, 14), "20 pixels up are not");
+  assert.equal(-1, nearest(Float32Array.of(0, 0), EXACT, 64, 25, 14), "no nearer than the distance");
 });
 
 test("a long line keeps as many corners as are allowed, in pairs", () => {
@@ -239,6 +235,8 @@ test("a long line keeps as many corners as are allowed, in pairs", () => {
   assert.ok(found.length / 2 <= 400 && found.length / 2 > 200);
   for (let at = 0; at < found.length; at += 2) assert.equal(found[at] + 1, found[at + 1]);
   assert.deepEqual([1, 2, 3, 4, 5, 6], thinned([1, 2, 3, 4, 5, 6]));
+  const corners = (count) => thinned(new Array(2 * count).fill(0)).length / 2;
+  assert.deepEqual([400, 201, 400, 267], [400, 401, 800, 801].map(corners));
 });
 
 test("points shrink as there are more, grow a little when one comes closer", () => {
@@ -313,6 +311,32 @@ function scattered(options = {}) {
   return { map, told, end: () => (end.abort(), place.remove()) };
 }
 const near = (wanted, found) => wanted.forEach((value, at) => assert.ok(Math.abs(value - found[at]) < 1e-9, `${found}, not ${wanted}`));
+
+domTest("points are painted as is asked, else by a card where there is one; the map has the keys in its turn", () => {
+  const { getContext } = HTMLCanvasElement.prototype;
+  const painters = ["NVIDIA", "llvmpipe"].map((RENDERER) => {
+    HTMLCanvasElement.prototype.getContext = function (kind) {
+      return kind === "2d" ? getContext.call(this, kind) : card([], { RENDERER });
+    };
+    return ["canvas", "", "webgl"].map((painter) => {
+      const { map, end } = scattered({ painter });
+      end();
+      return [map.painter.kind, map.root.tabIndex];
+    });
+  });
+  HTMLCanvasElement.prototype.getContext = getContext;
+  const [byCanvas, byCard] = [
+    ["canvas", 0],
+    ["webgl", 0],
+  ];
+  assert.deepEqual(
+    [
+      [byCanvas, byCard, byCard],
+      [byCanvas, byCanvas, byCard],
+    ],
+    painters,
+  );
+});
 
 domTest("closer, the place under the pointer stays where it is", () => {
   const { map, end } = scattered();
@@ -439,6 +463,10 @@ domTest("a fine screen is painted finely, up to twice", () => {
     globalThis.devicePixelRatio = ratio;
     map.draw();
     assert.deepEqual(
+      ["clearRect", 0, 0, width, height],
+      map.over.pen.calls.findLast(([name]) => name === "clearRect"),
+    );
+    assert.deepEqual(
       [width, height, width, height],
       [map.painter.canvas, map.over].flatMap((canvas) => [canvas.width, canvas.height]),
     );
@@ -535,6 +563,12 @@ domTest("a click may tremble by three pixels, not by four; other buttons and a c
     for (const place of places.slice(1)) go("pointermove", ...place);
     go("pointerup", ...places.at(-1));
   };
+  map.root.getBoundingClientRect = () => ({ left: 100, top: 50 });
+  drag([600, 350]);
+  assert.deepEqual([0], told.picked.splice(0), "where the map begins is no matter");
+  delete map.root.getBoundingClientRect;
+  drag([514.5, 300]);
+  assert.deepEqual([], told.picked, "it is 14 pixels away, and more");
   drag([500, 300], [503, 300]);
   assert.deepEqual([0], told.picked);
   drag([500, 300], [504, 300], [500, 300]);
@@ -584,6 +618,9 @@ domTest("a line is closed, filled faintly and drawn over the points; of one corn
   map.line = [0, 0];
   map.drawLine();
   assert.deepEqual(["clearRect"], names());
+  map.line = [0, 0, 0.5, 0];
+  map.drawLine();
+  assert.equal(2, names().filter((name) => name === "lineTo").length);
   map.line = [0, 0, 0.5, 0, 0.5, 0.5];
   globalThis.devicePixelRatio = 3;
   map.drawLine();

@@ -14,8 +14,8 @@ const CHOICES = {
     { name: "emb.npy", kind: "npy" },
     { name: "png", kind: "image" },
   ],
-  columns: ["size", "cls", "json.w", "json.h", "png.size", "u"].map((name) => ({ name, type: name === "u" ? "" : "bigint" })),
-  numeric: ["size", "cls", "json.w", "json.h", "png.size", "u"],
+  columns: ["size", "cls", "u", "json.w", "json.h", "png.size"].map((name) => ({ name, type: name === "u" ? "" : "bigint" })),
+  numeric: ["size", "cls", "u", "json.w", "json.h", "png.size"],
   by: ["pca", "umap"],
   note: "",
   state: "ready",
@@ -157,6 +157,11 @@ test("the reader's own choices stay when more columns are offered; without a col
     [other.map.x, other.map.y, other.map.colour].map((one) => one.value),
   );
   assert.deepEqual([], other.asked("map_points"));
+  const two = mapping({ map_choices: { r: { ...CHOICES, fields: [], numeric: ["size", "png.size"] } } });
+  two.map.open();
+  await until(() => two.map.of.options.length);
+  put(two.map.of, "columns");
+  assert.deepEqual([{ x: "size", y: "png.size" }], two.asked("map_points"));
   const refused = mapping({ map_choices: { r: { ...CHOICES, fields: [], numeric: [], columns: [], note: "Install it." } } });
   refused.map.open();
   await until(() => refused.note() === "Install it.");
@@ -176,10 +181,12 @@ test("while columns are read it is asked again; vectors are shown at once, and t
 
   const early = mapping();
   let left = 2;
-  early.all.map_choices = () => ({ r: { ...CHOICES, state: left-- > 0 ? "making" : "ready" } });
+  early.all.map_choices = () => ({ r: left-- > 0 ? { ...CHOICES, columns: [], numeric: [], state: "making" } : CHOICES });
   await early.open();
   await until(() => left < 0);
   assert.deepEqual(["3 points · 1 lacks one", 1], [early.note(), early.asked("map_points").length]);
+  await until(() => early.map.colours);
+  assert.deepEqual([{ column: "cls" }], early.asked("map_colours"), "once its column is there");
 });
 
 test("points that are being made are waited for; a fault is told, a request that was overtaken is none", async () => {
@@ -255,12 +262,17 @@ test("points have one colour of the page, or those of a column; many are drawn a
     ],
     [...map.legend.children].map((one) => [one.querySelector(".tvz-map-dot").style.background, one.title]),
   );
-  all.map_colours = { r: { legend: [], ends: [0.5, 20.25] }, buffers: [sent(Uint8Array.of(1, 2, 2)), sent(PALETTE)] };
+  const grey = Uint8Array.from({ length: 768 }, (_, at) => Math.floor(at / 3));
+  all.map_colours = { r: { legend: [], ends: [1000.5, 1001.25] }, buffers: [sent(Uint8Array.of(1, 2, 2)), sent(grey)] };
   put(map.colour, "json.w");
   await until(() => map.legend.querySelector(".tvz-map-bar"));
   assert.deepEqual(
-    ["0.5", "", "20.3"],
+    ["1000.5", "", "1001.25"],
     [...map.legend.children].map((one) => one.textContent),
+  );
+  assert.deepEqual(
+    ["1", "64", "128", "192", "255"],
+    [...map.legend.querySelector(".tvz-map-bar").style.background.matchAll(/rgb\((\d+), \1, \1\)/g)].map(([, shade]) => shade),
   );
   put(map.colour, "");
   await until(() => !map.legend.children.length);
@@ -280,6 +292,13 @@ test("a colour that is no longer asked for is not taken, and one that fails is t
   first({ r: LEGEND, buffers: [sent(Uint8Array.of(2, 2, 2)), sent(PALETTE)] });
   await new Promise(setImmediate);
   assert.deepEqual([1, 1, 1], [...map.colours.codes]);
+  put(map.colour, "cls");
+  await until(() => waiting.length === 3);
+  map.make();
+  await until(() => waiting.length === 4);
+  waiting[2]({ r: LEGEND, buffers: [sent(Uint8Array.of(2, 2, 2)), sent(PALETTE)] });
+  await new Promise(setImmediate);
+  assert.equal(undefined, map.colours, "those were of the points before");
   all.map_colours = fault();
   put(map.colour, "cls");
   await until(() => note() === "no try");
@@ -320,6 +339,20 @@ test("points whose records do not show are faint; it is asked once for each sear
   assert.equal(10, asked("map_shown").at(-1).query);
 });
 
+test("on a page of its own a map is painted as the address says", async (t) => {
+  const { getContext } = HTMLCanvasElement.prototype;
+  const words = { getParameter: () => "llvmpipe", getProgramParameter: () => true };
+  const card = new Proxy({}, { get: (_, name) => words[name] ?? (() => null) });
+  HTMLCanvasElement.prototype.getContext = function (kind) {
+    return kind === "2d" ? getContext.call(this, kind) : card;
+  };
+  history.replaceState(null, "", "/#painter=webgl");
+  t.after(() => (history.replaceState(null, "", "/"), (HTMLCanvasElement.prototype.getContext = getContext)));
+  const [own, beside] = [mapping({}, { model: { media: true } }), mapping()];
+  for (const { map } of [own, beside]) map.open();
+  assert.deepEqual(["webgl", "canvas"], [own.map.scatter.painter.kind, beside.map.scatter.painter.kind]);
+});
+
 const RECORD = { r: { rows: [{ id: 70, key: "set/k1", label: "cat", tile: { text: "some words", reason: "" } }], position: 4 } };
 const PNG = Uint8Array.of(0x89, 0x50, 0x4e, 0x47, 13, 10, 26, 10, 0, 0, 0, 13);
 
@@ -354,6 +387,9 @@ test("the card of the point under the pointer lies beside it, within the frame",
   assert.equal(length, asked("map_record").length);
   map.hover(0, 0, 0);
   assert.ok(map.scatter.root.classList.contains("tvz-map-hit"), "the first point is one, too");
+  all.map_record = RECORD;
+  await map.showCard();
+  assert.ok(!map.card.hidden);
 });
 
 test("a point that is picked is selected where its record shows, else its record is opened", async () => {

@@ -71,9 +71,11 @@ test("side by side each has a half, four pixels apart", async () => {
   assert.deepEqual([false, false], drawn("imageSmoothingEnabled").flat());
   pictures.b.width = 400;
   assert.deepEqual([false, true], drawn("imageSmoothingEnabled").flat(), "drawn at less than three times its size");
+  stage.view.zoom = 0.6;
+  assert.deepEqual([false, true], drawn("imageSmoothingEnabled").flat(), "three times is enough to see its pixels");
 });
 
-test("wiped, B lies right of the cut in the place of A; blinking, one or the other; both in the same place", async () => {
+test("wiped, B lies right of the cut in the place of A; with Shift the picture is dragged", async () => {
   const { stage, told, drawn, pictures } = await staged();
   stage.turn("wipe");
   assert.deepEqual([1, 0.5], [told.changed, stage.cut]);
@@ -95,6 +97,8 @@ test("wiped, B lies right of the cut in the place of A; blinking, one or the oth
     drawn("rect"),
   );
   assert.deepEqual([[299, 0, 2, 600]], drawn("fillRect"));
+  stage.frame.style.setProperty("--tvz-accent", "red");
+  assert.deepEqual([["red"]], drawn("fillStyle"));
   assert.deepEqual([[300, 0, 700, 600]], drawn("clearRect"));
   assert.deepEqual([true, 0.32], [stage.key("ArrowRight"), stage.cut]);
   stage.key("ArrowLeft");
@@ -105,28 +109,75 @@ test("wiped, B lies right of the cut in the place of A; blinking, one or the oth
   stage.wipe(3);
   assert.equal(1, stage.cut);
   click(stage.canvas, { clientX: 250 }, "pointerdown");
+  assert.deepEqual([0.25, 0], [stage.cut, stage.frame.tabIndex]);
   click(stage.canvas, { clientX: 400, buttons: 1 }, "pointermove");
   assert.equal(0.4, stage.cut);
   click(stage.canvas, { clientX: 100, shiftKey: true }, "pointerdown");
   click(stage.canvas, { clientX: 100, buttons: 1, movementX: 9, movementY: -6 }, "pointermove");
   assert.equal(0.4, stage.cut, "with Shift the picture is dragged");
   near([0.49, 0.51], [stage.view.x, stage.view.y]);
-  stage.fit();
-  stage.turn("blink");
-  assert.deepEqual([[pictures.a, ...whole]], drawn("drawImage"));
-  await until(() => stage.flip);
-  assert.deepEqual([[pictures.b, ...whole]], drawn("drawImage"));
-  assert.ok(!stage.key("ArrowRight"));
-  stage.turn("blink");
-  assert.deepEqual(["side", false], [stage.mode, stage.flip]);
+});
+
+test("blinking, now one picture is there and now the other, for as long as the page; not for those who want no motion", async (t) => {
+  const begun = async (matches) => {
+    const { matchMedia } = globalThis;
+    globalThis.matchMedia = () => ({ matches });
+    t.mock.timers.enable({ apis: ["setInterval"] });
+    const { stage, drawn, pictures } = await staged();
+    globalThis.matchMedia = matchMedia;
+    stage.turn("blink");
+    const shown = () =>
+      drawn("drawImage")
+        .map(([picture]) => (picture === pictures.a ? "a" : "b"))
+        .join();
+    const told = [0, 649, 1, 650].map((wait) => (t.mock.timers.tick(wait), shown()));
+    stage.root.remove();
+    t.mock.timers.tick(650);
+    const gone = shown();
+    placed(stage.root).className = "tvz";
+    t.mock.timers.tick(650);
+    assert.ok(!stage.key("ArrowRight"));
+    stage.turn("blink");
+    t.mock.timers.tick(650);
+    t.mock.timers.reset();
+    return [...told, gone, shown()];
+  };
+
+  assert.deepEqual(["a", "a", "b", "a", "a", "a,b"], await begun(false));
+  assert.deepEqual(["a", "a", "a", "a", "a", "a,b"], await begun(true));
 });
 
 test("the difference is made once for a pair and a gain, as large as A, without what lies over", async () => {
   const { stage, drawn, pictures } = await staged({
     a: { over: { width: 90, height: 60, shapes: [["box", [0, 0, 9, 9], "", null]], masks: [] } },
+    b: { over: { width: 30, height: 20, shapes: [["box", [0, 0, 1, 1], "", null]], masks: [] } },
   });
-  assert.equal(1, drawn("strokeRect").length);
+  assert.deepEqual(
+    [
+      [24, 150, 45, 45],
+      [503.5, 135, 16.5, 16.5],
+    ],
+    drawn("strokeRect"),
+  );
+  const { getContext } = OffscreenCanvas.prototype;
+  const read = [];
+  OffscreenCanvas.prototype.getContext = function (...how) {
+    const pen = getContext.apply(this, how);
+    const { getImageData } = pen;
+    pen.getImageData = (...at) => (read.push(at), getImageData(...at));
+    read.push(how);
+    return pen;
+  };
   stage.turn("difference");
+  OffscreenCanvas.prototype.getContext = getContext;
+  assert.deepEqual(
+    [
+      ["2d", { willReadFrequently: true }],
+      [0, 0, 90, 60],
+      [0, 0, 90, 60],
+    ],
+    read,
+  );
   const [[canvas, ...place], ...more] = drawn("drawImage");
   assert.deepEqual([90, 60, 50, 0, 900, 600, 0], [canvas.width, canvas.height, ...place, more.length]);
   assert.equal(0, drawn("strokeRect").length);
@@ -135,17 +186,19 @@ test("the difference is made once for a pair and a gain, as large as A, without 
     canvas.pen.calls.filter(([name]) => name === "drawImage").map(([, of]) => of),
   );
   assert.deepEqual([0, 0, 90, 60], canvas.pen.calls.filter(([name]) => name === "drawImage")[1].slice(2));
+  const strokes = (wanted) => canvas.pen.calls.filter(([name]) => name === wanted).map(([, ...values]) => values.slice(-4));
+  assert.deepEqual([0, 0, 90, 60], strokes("clearRect")[0]);
+  assert.deepEqual([0, 0], strokes("putImageData")[0].slice(1));
   assert.equal(canvas, drawn("drawImage")[0][0]);
   assert.deepEqual(["× 8", false], [stage.gainButton.textContent, stage.gainButton.hidden]);
   stage.louder(1);
   assert.notEqual(canvas, drawn("drawImage")[0][0]);
   const gains = Array.from({ length: 4 }, () => (click(stage.gainButton), stage.gain));
   assert.deepEqual([32, 64, 1, 2], gains);
-  assert.deepEqual(
-    ["false", "false", "false", "true"],
-    stage.buttons.map((button) => button.getAttribute("aria-pressed")),
-  );
+  const pressed = () => stage.buttons.map((button) => button.getAttribute("aria-pressed"));
+  assert.deepEqual(["false", "false", "false", "true"], pressed());
   stage.turn("difference");
+  assert.deepEqual(["true", "false", "false", "false"], pressed());
   assert.ok(stage.gainButton.hidden);
   assert.deepEqual({ mode: "side", gain: 2, cut: 0.5 }, stage.state());
 });
@@ -203,11 +256,11 @@ test("what is under the pointer is told of both, at the same place of each", asy
     [5, 6, 7, 8],
   ];
   const read = [];
-  told(24, 150);
+  assert.match(told(24, 150), /^\(0, 0\) /);
   stage.tip = {
     clearRect: (...at) => read.push(at),
     drawImage: (of, ...at) => read.push([of.width, ...at]),
-    getImageData: () => ({ data: values[read.length > 2 ? 1 : 0] }),
+    getImageData: (...at) => (read.push(at), { data: values[read.length > 3 ? 1 : 0] }),
   };
   assert.equal("(3, 10) A 1 2 3 · B 5 6 7 · 500 %", told(24 + 17, 150 + 51));
   assert.deepEqual(
@@ -215,11 +268,13 @@ test("what is under the pointer is told of both, at the same place of each", asy
       [0, 0, 1, 1],
       [90, 3, 10, 1, 1, 0, 0, 1, 1],
       [0, 0, 1, 1],
+      [0, 0, 1, 1],
       [45, 1, 5, 1, 1, 0, 0, 1, 1],
+      [0, 0, 1, 1],
     ],
     read,
   );
-  assert.match(told(502 + 24 + 17, 150), /^\(3, 0\) /);
+  assert.match(told(502 + 24 + 15, 150), /^\(3, 0\) /);
   for (const [x, y] of [
     [23, 200],
     [474, 200],
@@ -230,6 +285,12 @@ test("what is under the pointer is told of both, at the same place of each", asy
   assert.match(told(473, 449), /^\(89, 59\) /);
   click(stage.canvas, {}, "pointerleave");
   assert.equal("\u200b", stage.probe.textContent);
+  const { stage: half } = await staged({ pictures: { a: undefined } });
+  await until(() => half.sides[1].bitmap);
+  click(half.canvas, { clientX: 600, clientY: 200 }, "pointermove");
+  assert.match(half.probe.textContent, /^\(\d+, \d+\) B 0 0 0 · /);
+  half.zoom(2);
+  assert.equal(2, half.view.zoom, "one picture is enough");
 });
 
 test("a step without a picture is there in words, in lines as wide as its room", async () => {
@@ -239,6 +300,14 @@ test("a step without a picture is there in words, in lines as wide as its room",
   const told = drawn("fillText");
   assert.deepEqual([24, 502 + 8, 20, 36], [told.length, told[0][1], told[0][2], told[1][2]]);
   assert.ok(told.every(([line]) => line.length <= 76) && told[0][0].length > 70);
+  Object.defineProperty(stage.frame, "clientWidth", { value: 90, configurable: true });
+  stage.sides[1].side.text = "abcdefghijkl";
+  assert.deepEqual(
+    ["abcdefghij", "kl"],
+    drawn("fillText").map(([line]) => line),
+    "ten letters at least",
+  );
+  delete stage.frame.clientWidth;
   stage.set({ ...stage.sides[0].side }, { name: "c", place: "c", title: "", text: "", mapping: "to grey" });
   assert.deepEqual(
     ["…"],
@@ -256,7 +325,7 @@ test("a step without a picture is there in words, in lines as wide as its room",
 });
 
 test("a picture is asked for once, the last 24 are kept", async () => {
-  const { stage, told, side } = await staged();
+  const { stage, told, side, pictures } = await staged();
   assert.deepEqual(["a", "b"], told.asked);
   stage.set(side("b"), side("a"));
   stage.set(side("a"), side("b"));
@@ -266,6 +335,9 @@ test("a picture is asked for once, the last 24 are kept", async () => {
   assert.deepEqual([24, true], [stage.known.size, stage.known.has("a")]);
   stage.load(side("y"));
   assert.deepEqual([24, false], [stage.known.size, stage.known.has("a")]);
+  pictures.c = { width: 30, height: 20 };
+  stage.set(side("a"), side("c"));
+  await until(() => stage.sides[1].bitmap === pictures.c);
 });
 
 test("a mask is asked for once, is there when it has come, the last 48 are kept", async () => {
@@ -294,6 +366,10 @@ test("fine screens have fine stages", async () => {
   const { stage, drawn } = await staged();
   assert.deepEqual([[2, 0, 0, 2, 0, 0]], drawn("setTransform"));
   assert.deepEqual([2000, 1200], [stage.canvas.width, stage.canvas.height]);
+  for (const name of ["clientWidth", "clientHeight"]) Object.defineProperty(stage.frame, name, { value: 0 });
+  delete globalThis.devicePixelRatio;
+  stage.draw();
+  assert.deepEqual([300, 220], [stage.canvas.width, stage.canvas.height], "one that has no room yet");
 });
 
 const TILE = {
@@ -363,6 +439,7 @@ test("a small picture grows in its tile with what lies over it, a large one is l
     return [picture.className, picture.style.width, picture.style.height, left, top, wide];
   };
   assert.deepEqual(["tvz-pixels", "120px", "60px", "0px", "30px", "120px"], grown(20, 10));
+  assert.deepEqual(["tvz-pixels", "120px", "60px"], grown(60, 30).slice(0, 3));
   assert.deepEqual(["", "", "", "10px", "30px", "100px"], grown(100, 60));
   assert.deepEqual(["", "", "", "0px", "30px", "120px"], grown(240, 120));
   const layers = new Layers({}, () => {});

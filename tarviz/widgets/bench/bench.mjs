@@ -135,15 +135,15 @@ class BenchView {
   /** @param {any} message @param {any[]} buffers */
   take(message, buffers) {
     this.said = message;
+    const { trial, label, from, first } = message;
     const points = buffers.length ? readPoints(asView(buffers[0])) : [];
     let line = this.lines.at(-1);
-    if (!line || line.trial !== message.trial) {
-      line = { trial: message.trial, label: message.label, points: [], first: 0 };
+    if (!line || line.trial !== trial) {
+      line = { trial, label, points: [], first };
       this.lines.push(line);
       this.lines = this.lines.slice(-GHOSTS);
     }
-    line.points = [...line.points.slice(0, message.from), ...points];
-    line.first = message.first ?? 0;
+    Object.assign(line, { points: [...line.points.slice(0, from), ...points], first: first ?? 0 });
     if (!this.paused || !message.running) this.draw();
     this.tell();
   }
@@ -236,11 +236,12 @@ class BenchView {
 
   /** Measure once more. @param {number} times how much longer than before */
   async again(times) {
-    if (this.said.running || this.againButton.hidden) return;
+    if (this.againButton.hidden) return;
     try {
       await this.rpc("again", { times }, { keep: true });
       this.lines = [];
       this.said = { ...this.said, running: true };
+      this.draw();
       this.loop();
     } catch (error) {
       this.trouble(error);

@@ -27,7 +27,7 @@ export function drawStages(box, said) {
     const words = h("span", { class: "tvz-faint" }, ` busy ${percent(1 - group.waiting)}${waits}`);
     return h("div", { class: "tvz-group" }, h("div", { class: "tvz-group-name" }, h("b", {}, group.name), words), bar);
   });
-  const most = Math.max(...stages.map((/** @type {any} */ row) => row[2])) || 1;
+  const most = Math.max(...stages.map((/** @type {any} */ row) => row[2])) || Infinity;
   const rows = stages.map((/** @type {any} */ [, name, ms, share]) => {
     const bar = h("span", { class: `tvz-ms-bar ${tint(name)}` });
     bar.style.width = `${(ms / most) * 100}%`;
@@ -49,10 +49,10 @@ export function drawStages(box, said) {
 /** What was measured: a row a setting, notes, and a sweep as a table of heat. @param {HTMLElement} box @param {any} said */
 export function drawResults(box, said) {
   const rows = (said.rows ?? []).filter((/** @type {any} */ row) => row.kind !== "stage");
-  const most = Math.max(...rows.map((/** @type {any} */ row) => row.rate ?? 0)) || 1;
+  const most = Math.max(...rows.map((/** @type {any} */ row) => row.rate)) || Infinity;
   const cells = rows.map((/** @type {any} */ row) => {
     const rate = h("td", { class: "tvz-rate tvz-number" }, h("b", {}, row.shown || (row.error ? "failed" : "…")));
-    rate.style.setProperty("--share", String((row.rate ?? 0) / most));
+    rate.style.setProperty("--share", String(row.rate / most));
     return h(
       "tr",
       { class: `tvz-${row.kind}` },
@@ -79,7 +79,7 @@ export function drawResults(box, said) {
 
 /** @param {any} heat */
 function heatTable({ across, down, name, cells }) {
-  const most = Math.max(...cells.flat().map((/** @type {number | null} */ rate) => rate ?? 0)) || 1;
+  const most = Math.max(...cells.flat()) || Infinity;
   const rows = cells.map((/** @type {(number | null)[]} */ line, /** @type {number} */ at) =>
     h(
       "tr",

@@ -18,7 +18,7 @@ import { formatMs, formatRate, nearest, ticks } from "./figures.mjs";
 export function drawRateLine(canvas, readout, lines, spot, result) {
   const { clientWidth: width, clientHeight: height } = canvas;
   const pen = canvas.getContext("2d");
-  if (!pen || !width || !height) return undefined;
+  if (!pen || !width) return undefined;
   const dots = screenDots();
   fitCanvas(canvas, canvas, dots);
   finely(pen, dots);
@@ -29,7 +29,7 @@ export function drawRateLine(canvas, readout, lines, spot, result) {
   const line = lines.at(-1);
   // the time is that after the first batch, so that runs that start slowly lie on the others
   const all = lines.flatMap((one) => one.points.map((point) => [point[0] - one.first, point[1]]));
-  const ys = ticks(Math.max(...all.map((point) => point[1]), 1e-9) * 1.05);
+  const ys = ticks(Math.max(...all.map((point) => point[1])) * 1.05);
   const most = /** @type {number} */ (ys.at(-1));
   const megabytes = Math.max(...(line?.points ?? []).map((point) => point[2]), 0);
   const end = Math.max(...all.map((point) => point[0]), 1);

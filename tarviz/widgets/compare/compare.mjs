@@ -51,8 +51,7 @@ export class CompareView {
     this.strips = new Map();
     /** @type {Map<string, HTMLElement>} */
     this.tiles = new Map();
-    this.version = -1;
-    this.running = this.looping = false;
+    this.looping = false;
     this.lost = false;
     this.px = saved.px ?? 120;
     this.last = saved.last ?? first.poll.columns.length > MANY;
@@ -95,8 +94,9 @@ export class CompareView {
           this.remembering();
         },
       },
-      ...[88, 120, 144].map((px) => h("option", { value: String(px), selected: px === this.px }, `${px} px`)),
+      ...[88, 120, 144].map((px) => h("option", { value: String(px) }, `${px} px`)),
     );
+    this.pxSelect.value = String(this.px);
     this.runnerSelect = h(
       "select",
       {
@@ -179,13 +179,12 @@ export class CompareView {
   }
 
   async follow() {
-    while (!this.signal.aborted && !this.lost) {
+    while (!this.signal.aborted) {
       try {
         const { r, buffers } = await this.rpc("poll", { since: this.version });
         this.take(r, buffers);
       } catch (error) {
-        this.trouble(error);
-        if (!isOvertaken(error)) return;
+        return this.trouble(error);
       }
       if (!this.running) return;
       await new Promise((go) => setTimeout(go, 120));
@@ -236,7 +235,7 @@ export class CompareView {
       if (pin)
         pin.column = Math.max(
           0,
-          columns.findIndex((column) => same(column, before[pin.column] ?? before[0])),
+          columns.findIndex((column) => same(column, before[pin.column])),
         );
   }
 
@@ -275,7 +274,7 @@ export class CompareView {
   }
 
   get lengths() {
-    return this.records.map((_, record) => this.columns.map((__, column) => this.strips.get(`${record}:${column}`)?.tiles.length ?? -1));
+    return this.records.map((_, record) => this.columns.map((__, column) => this.strips.get(`${record}:${column}`)?.tiles.length ?? 0));
   }
 
   drawHeads() {
@@ -307,7 +306,7 @@ export class CompareView {
   tile(tile, place) {
     const element = drawStep(tile, place, {
       px: this.px,
-      url: tile.picture && this.blobs.get(tile.picture),
+      url: this.blobs.get(tile.picture),
       layers: this.layers,
       mask: this.maskOf(tile),
     });
@@ -318,11 +317,10 @@ export class CompareView {
 
   /** The address of the first mask over a tile. @param {any} tile @returns {string | undefined} */
   maskOf(tile) {
-    const name = tile?.over?.masks[0]?.picture;
-    return name && this.blobs.get(name);
+    return this.blobs.get(tile?.over?.masks[0]?.picture);
   }
 
-  uid = Math.random().toString(36).slice(2, 8);
+  uid = Math.random().toString(36).slice(2);
 
   /** Say which tile is under the cursor, which are A and B. */
   mark() {

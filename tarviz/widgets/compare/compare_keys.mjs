@@ -45,10 +45,8 @@ export class CompareKeys {
       else leave(view.root);
       return true;
     }
-    const target = /** @type {HTMLElement} */ (event.target);
-    if (target instanceof HTMLInputElement && /^(Arrow|Home|End|Page)/.test(name)) return false;
-    if (target instanceof HTMLSelectElement || this.sheet.shown) return false;
-    if (view.stage.root.contains(target) && view.stage.key(name)) return true;
+    if (this.sheet.shown) return false;
+    if (view.stage.root.contains(/** @type {Node} */ (event.target)) && view.stage.key(name)) return true;
     const to = step(name, view.at, { order: view.order, lengths: view.lengths, last: view.last });
     if (to) {
       view.select(to);

@@ -1,8 +1,6 @@
 // @ts-check
 // Two pictures as numbers: where one lies in its room, and how much they differ.
 
-const GAINS = [1, 2, 4, 8, 16, 32, 64];
-
 /**
  * Where a picture lies in its room: `zoom` 1 fits it in (small ones grow by whole numbers), `x` and `y` (0…1) is the point in the middle.
  * @param {{ width: number, height: number }} picture @param {{ width: number, height: number }} room @param {{ zoom: number, x: number, y: number }} view
@@ -30,5 +28,5 @@ export function gained(a, b, gain, out = new Uint8ClampedArray(a.length)) {
   return { out, largest };
 }
 
-/** The next gain. @param {number} gain @param {number} by */
-export const nextGain = (gain, by) => GAINS[Math.max(0, Math.min(GAINS.length - 1, GAINS.indexOf(gain) + by))];
+/** A gain doubled `by` times, or halved; 1 … 64. @param {number} gain @param {number} by */
+export const nextGain = (gain, by) => Math.max(1, Math.min(64, gain * 2 ** by));

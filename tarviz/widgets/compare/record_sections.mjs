@@ -8,7 +8,7 @@ export function recordSections(view) {
   const order = view.order;
   const several = order.length > 1;
   return view.records.map((record, number) => {
-    const origin = view.tile(view.originals[number], { record: number, column: order[0] ?? 0, step: -1 });
+    const origin = view.tile(view.originals[number], { record: number, column: order[0], step: -1 });
     const strips = order.map((column) => {
       const strip = view.strips.get(`${number}:${column}`);
       const { name, runner } = view.columns[column];

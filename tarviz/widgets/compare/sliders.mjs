@@ -12,8 +12,8 @@ import { fill, h, later } from "../host/core.mjs";
 export const slidersOf = (column) =>
   column ? `${column.name}: ${column.numbers.map((wheel) => `${wheel.op} ${wheel.label}`).join(", ")}` : "";
 
-/** A number as it is read beside its slider. @param {number} value @param {number} step */
-export const numberText = (value, step) => (step >= 1 ? String(Math.round(value)) : String(Math.round(value * 1000) / 1000));
+/** A number as it is read beside its slider. @param {number} value */
+export const numberText = (value) => String(Math.round(value * 1000) / 1000);
 
 export class Sliders {
   /** @param {import("./compare.mjs").CompareView} view */
@@ -48,7 +48,7 @@ export class Sliders {
       const there = this.wheels.get(`${wheel.op} ${wheel.label}`);
       if (!there || view.root.ownerDocument.activeElement === there.slider) continue;
       there.slider.value = String(wheel.value);
-      there.text.textContent = numberText(wheel.value, wheel.step);
+      there.text.textContent = numberText(wheel.value);
     }
   }
 
@@ -58,7 +58,7 @@ export class Sliders {
     this.fits = slidersOf(column);
     this.wheels.clear();
     const rows = column.numbers.map((wheel) => {
-      const text = h("output", { class: "tvz-number" }, numberText(wheel.value, wheel.step));
+      const text = h("output", { class: "tvz-number" }, numberText(wheel.value));
       const slider = h("input", {
         type: "range",
         min: wheel.low,
@@ -68,7 +68,7 @@ export class Sliders {
         "aria-label": `${wheel.label} of ${column.name}`,
         oninput: (/** @type {any} */ event) => {
           const value = Number(event.target.value);
-          text.textContent = numberText(value, wheel.step);
+          text.textContent = numberText(value);
           this.waiting = () => view.changes.tune(number, wheel, value);
           this.send();
         },

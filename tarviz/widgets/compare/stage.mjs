@@ -1,7 +1,7 @@
 // @ts-check
 // Two pictures of one record against each other: side by side, wiped, blinking, or their difference with a gain; zoomed as one.
 
-import { fill, finely, focusedBeside, h } from "../host/core.mjs";
+import { fill, finely, focusedBeside, h, screenDots } from "../host/core.mjs";
 import { drawOver, layerBar } from "../panes/overlay.mjs";
 import { gained, nextGain, placed } from "./picture_pairs.mjs";
 import { lines } from "./strips.mjs";
@@ -28,8 +28,6 @@ export class Stage {
     this.gain = state?.gain ?? 8;
     this.cut = state?.cut ?? 0.5;
     this.view = { zoom: 1, x: 0.5, y: 0.5 };
-    this.flip = false;
-    this.wiping = false;
     /** @type {{ name: string, canvas: OffscreenCanvas } | undefined} */
     this.differs = undefined;
     /** @type {OffscreenCanvasRenderingContext2D | null} */
@@ -50,7 +48,7 @@ export class Stage {
     this.buttons = MODES.map(([name, text, key]) =>
       h("button", { title: key ? `${text} (${key})` : text, onclick: () => this.turn(name) }, text),
     );
-    this.gainButton = h("button", { title: "gain of the difference (+ −)", onclick: () => this.louder(this.gain === 64 ? -6 : 1) });
+    this.gainButton = h("button", { title: "gain of the difference (+ −)", onclick: () => this.louder(this.gain === 64 ? -Infinity : 1) });
     this.names = h("div", { class: "tvz-stage-names" });
     this.words = h("div", { class: "tvz-faint tvz-stage-words" });
     this.probe = h("div", { class: "tvz-mono tvz-faint tvz-stage-probe" }, "\u200b");
@@ -249,7 +247,7 @@ export class Stage {
 
   draw() {
     const room = this.room();
-    const dots = globalThis.devicePixelRatio || 1;
+    const dots = screenDots();
     this.canvas.width = Math.round(room.width * dots);
     this.canvas.height = Math.round(room.height * dots);
     const pen = this.canvas.getContext("2d");
@@ -299,8 +297,10 @@ export class Stage {
       pen.imageSmoothingQuality = "high";
       pen.drawImage(bitmap, x + left, top, base.width * scale, base.height * scale);
       const over = this.mode === "difference" ? undefined : side?.over;
-      const place = { scale: over ? (scale * base.width) / over.width : 1, x: x + left, y: top };
-      if (over) drawOver(pen, over, this.layers, place, { masks: [this.maskAt(side?.mask)] });
+      if (over) {
+        const place = { scale: (scale * base.width) / over.width, x: x + left, y: top };
+        drawOver(pen, over, this.layers, place, { masks: [this.maskAt(side?.mask)] });
+      }
     } else if (side) {
       pen.fillStyle = getComputedStyle(this.frame).color;
       pen.font = "12px sans-serif";

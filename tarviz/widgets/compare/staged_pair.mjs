@@ -36,13 +36,13 @@ export class StagedPair {
       const tile = this.tileOf(place);
       const column = view.columns[place.column];
       const name = place.step < 0 ? "original" : `${column?.name ?? ""}: ${tile?.op.split("(")[0] ?? ""}`;
-      const version = place.step < 0 ? 0 : (view.strips.get(`${place.record}:${place.column}`)?.version ?? 0);
+      const strip = place.step < 0 ? undefined : view.strips.get(`${place.record}:${place.column}`);
       return {
-        name: `${placeName(place)}@${version}`,
+        name: `${placeName(place)}@${strip?.version ?? 0}`,
         place,
         title: name,
         text: tile?.error || tile?.text || "",
-        small: tile?.picture ? view.blobs.get(tile.picture) : undefined,
+        small: view.blobs.get(tile?.picture),
         mapping: tile?.mapping ?? "",
         over: tile?.over,
         mask: view.maskOf(tile),
@@ -58,7 +58,7 @@ export class StagedPair {
   async measure(a, b) {
     const { view } = this;
     view.stage.say(a.name === b.name ? "A and B are the same step" : "");
-    if (view.lost || a.name === b.name || !this.tileOf(a.place) || !this.tileOf(b.place)) return;
+    if (view.lost || a.name === b.name) return;
     const pair = (/** @type {Place} */ { column, step: at }) => [column, at];
     try {
       const { r } = await view.rpc("difference", { record: a.place.record, a: pair(a.place), b: pair(b.place) });

@@ -18,15 +18,15 @@ export function columnOrder(columns, byTime) {
   if (!byTime) return numbers;
   const chain = (/** @type {number} */ at) =>
     columns.find((other) => other.name === columns[at].name && other.runner === "eager")?.seconds ?? Infinity;
-  return numbers.sort((x, y) => chain(x) - chain(y) || x - y);
+  return numbers.sort((x, y) => chain(x) - chain(y));
 }
 
 /**
- * Where an arrow leads. `lengths[record][column]` is how many steps there are; −1 for a strip that is not there yet.
+ * Where an arrow leads. `lengths[record][column]` is how many steps there are, or have come.
  * @param {string} key @param {Place} at @param {{ order: number[], lengths: number[][], last: boolean }} grid @returns {Place | undefined}
  */
 export function step(key, at, { order, lengths, last }) {
-  const steps = (/** @type {number} */ record, /** @type {number} */ column) => Math.max(0, lengths[record]?.[column] ?? 0);
+  const steps = (/** @type {number} */ record, /** @type {number} */ column) => lengths[record]?.[column] ?? 0;
   const put = (/** @type {number} */ record, /** @type {number} */ column, /** @type {number} */ wanted) => ({
     record,
     column,
@@ -72,7 +72,7 @@ export const tileLabel = (tile) =>
  */
 export function tileScale(width, height, px) {
   const side = Math.max(width, height);
-  return side * 2 <= px ? Math.max(1, Math.floor(px / side)) : Math.min(1, px / side);
+  return side * 2 <= px ? Math.floor(px / side) : Math.min(1, px / side);
 }
 
 /** The difference of two steps in words. @param {any} r the controller's answer */

@@ -6,10 +6,7 @@ export const packed = (red, green, blue, strength = 0xff) => ((strength << 24) |
 
 /** Colours of points by their codes. @param {Uint8Array} codes @param {Uint8Array} palette red, green, blue of each code @param {number} strength 0 … 255 */
 export function paint(codes, palette, strength) {
-  const table = Uint32Array.from({ length: palette.length / 3 }, (_, code) =>
-    packed(palette[3 * code], palette[3 * code + 1], palette[3 * code + 2], strength),
-  );
-  return Uint32Array.from(codes, (code) => table[code]);
+  return Uint32Array.from(codes, (code) => packed(palette[3 * code], palette[3 * code + 1], palette[3 * code + 2], strength));
 }
 
 /** Red, green, blue of a colour as a style has it. @param {string} text */

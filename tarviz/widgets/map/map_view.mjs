@@ -250,12 +250,9 @@ export class MapView {
     if (found.ends) {
       const bar = h("span", { class: "tvz-map-bar" });
       bar.style.background = `linear-gradient(to right, ${[1, 64, 128, 192, 255].map(colour).join(", ")})`;
-      return fill(
-        this.legend,
-        h("span", {}, shortValue(found.ends[0], found.ends[1] - found.ends[0])),
-        bar,
-        h("span", {}, shortValue(found.ends[1], found.ends[1] - found.ends[0])),
-      );
+      const [low, high] = found.ends;
+      const [from, to] = [low, high].map((end) => h("span", {}, shortValue(end, high - low)));
+      return fill(this.legend, from, bar, to);
     }
     return fill(
       this.legend,

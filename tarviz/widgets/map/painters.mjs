@@ -132,13 +132,13 @@ export function splat(pixels, width, height, places, colours, look, first, stop)
   const half = dot / 2;
   /** @type {[number, number][]} runs of pixels of a dot, a line each: from, to */
   const lines = Array.from({ length: dot }, (_, down) => {
-    const reach = dot <= 3 ? half : Math.sqrt(half * half - (down + 0.5 - half) ** 2);
+    const reach = Math.sqrt(half * half - (down + 0.5 - half) ** 2);
     return [Math.round(half - reach), Math.round(half + reach)];
   });
   for (let point = first; point < stop; point += 1) {
     const left = Math.round(places[2 * point] * scaleX + atX - half);
     const top = Math.round(atY - places[2 * point + 1] * scaleY - half);
-    if (left <= -dot || top <= -dot || left >= width || top >= height) continue;
+    if (left <= -dot || left >= width) continue;
     const colour = colours[point];
     for (let down = Math.max(0, -top); down < dot && top + down < height; down += 1) {
       const row = (top + down) * width;

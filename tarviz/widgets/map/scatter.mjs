@@ -7,7 +7,7 @@ import { glPainter, pixelPainter } from "./painters.mjs";
 const EDGE = 18; // pixels left free around the points at first
 const FRAME = 24; // milliseconds that a frame may take while the view moves
 const CLOSE = 14; // pixels from the cursor to a point that is pointed at
-const CORNERS = 400;
+const CORNERS = 400; // of a line that is sent
 
 /** How many pixels wide a point is drawn. @param {number} count points @param {number} zoom */
 export const dotOf = (count, zoom) =>
@@ -16,35 +16,13 @@ export const dotOf = (count, zoom) =>
     Math.min(9, (count < 300 ? 7 : count < 3000 ? 5 : count < 30_000 ? 3.5 : count < 200_000 ? 2 : 1.2) * Math.min(2, zoom ** 0.3)),
   );
 
-/**
- * Points inside a polygon, by even and odd. @param {Float32Array} places x, y of each @param {number[]} corners x, y of each
- * @returns {number} how many
- */
-export function countInside(places, corners) {
-  let found = 0;
-  for (let at = 0; at < places.length; at += 2) {
-    let inside = false;
-    for (let from = corners.length - 2, to = 0; to < corners.length; from = to, to += 2) {
-      const [x0, y0, x1, y1] = [corners[from], corners[from + 1], corners[to], corners[to + 1]];
-      if (y0 > places[at + 1] !== y1 > places[at + 1] && places[at] < x0 + ((places[at + 1] - y0) * (x1 - x0)) / (y1 - y0))
-        inside = !inside;
-    }
-    found += inside ? 1 : 0;
-  }
-  return found;
-}
-
 /** The point nearest to a place within a distance in pixels, −1 where there is none. @param {Float32Array} places @param {import("./painters.mjs").Look} look @param {number} px @param {number} py @param {number} within */
 export function nearest(places, { scaleX, scaleY, atX, atY }, px, py, within) {
   const [x, y] = [(px - atX) / scaleX, (atY - py) / scaleY];
-  const [across, down] = [within / scaleX, within / scaleY];
   let best = within * within;
   let found = -1;
   for (let at = 0; at < places.length; at += 2) {
-    const dx = places[at] - x;
-    const dy = places[at + 1] - y;
-    if (dx > across || dx < -across || dy > down || dy < -down) continue;
-    const distance = (dx * scaleX) ** 2 + (dy * scaleY) ** 2;
+    const distance = ((places[at] - x) * scaleX) ** 2 + ((places[at + 1] - y) * scaleY) ** 2;
     if (distance >= best) continue;
     best = distance;
     found = at / 2;
@@ -52,9 +30,9 @@ export function nearest(places, { scaleX, scaleY, atX, atY }, px, py, within) {
   return found;
 }
 
-/** A line of corners x, y, … with at most `most` of them, those left out that lie close together. @param {number[]} line @param {number} most */
-export function thinned(line, most = CORNERS) {
-  const step = Math.ceil(line.length / 2 / most);
+/** A line of corners x, y, … with as many of them as may be sent: every second, or third … @param {number[]} line */
+export function thinned(line) {
+  const step = Math.ceil(line.length / 2 / CORNERS);
   return line.filter((_, at) => Math.floor(at / 2) % step === 0);
 }
 
@@ -82,8 +60,6 @@ export class Scatter {
     this.lassoing = false;
     this.frame = 0;
     this.share = 1;
-    this.settle = 0;
-    this.frames = 0; // that were drawn, for whoever measures
     this.over = h("canvas", { class: "tvz-map-over" });
     this.root = h(
       "div",
@@ -110,7 +86,7 @@ export class Scatter {
   }
 
   /** Paint by "webgl" or "canvas"; by whichever is faster where nothing is said. @param {string} kind */
-  use(kind = "") {
+  use(kind) {
     this.painter.end();
     this.painter.canvas.remove();
     this.painter = (kind === "canvas" ? undefined : glPainter({ software: kind === "webgl" })) ?? pixelPainter();
@@ -121,7 +97,6 @@ export class Scatter {
     );
     this.root.prepend(this.painter.canvas);
     this.painter.fill(this.drawnPlaces, this.drawnColours);
-    this.share = 1;
     this.soon();
   }
 
@@ -201,7 +176,6 @@ export class Scatter {
     const took = performance.now() - begin;
     // a card answers at once and works later: only what the processor paints is told by the clock
     if (this.moving && this.painter.kind === "canvas") this.share = Math.max(0.02, Math.min(1, (share * FRAME) / Math.max(took, 1)));
-    this.frames += 1;
     this.onMove();
     this.drawLine();
   }

@@ -12,9 +12,10 @@ function fit() {
     const shown = [page.parentElement, page.parentElement.parentElement].filter((element) => element.localName === "section");
     shown.forEach((section) => section.style.setProperty("display", "block", "important"));
     page.style.height = "auto";
+    const height = () => page.getBoundingClientRect().height;
     let scale = 1;
-    for (let round = 0; round < 6 && page.getBoundingClientRect().height > HEIGHT + 1 && scale > 0.5; round += 1) {
-      scale = Math.max(0.5, scale * Math.min(0.98, Math.sqrt(HEIGHT / page.getBoundingClientRect().height)));
+    while (height() > HEIGHT + 1 && scale > 0.5) {
+      scale = Math.max(0.5, scale * Math.min(0.98, Math.sqrt(HEIGHT / height())));
       page.style.zoom = String(scale);
     }
     page.style.height = `${HEIGHT / scale}px`;
