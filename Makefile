@@ -140,7 +140,7 @@ test-ais: $(STAMPS)/test  ## the tests of AIStore on the cluster that AIS_ENDPOI
 
 test-browser: $(STAMPS)/browser  ## the tests in a real browser (installs chromium where it can)
 	@.ci/need chromium chromium || $(LACK) "the browser tests are skipped"
-	$(PYTEST) -q -m browser
+	$(PYTEST) -q -n 2 --dist loadfile -m browser
 
 screenshots: $(STAMPS)/test  ## pictures of every surface, light and dark, wide and narrow, in docs/screenshots
 	@.ci/need chromium chromium
