@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -94,7 +95,7 @@ def _draw(title: str, foot: str, cells: Sequence[Cell], side: int, columns: int)
 
 
 def _wrap(text: str, width: int) -> list[str]:
-    return [line[at : at + width] for line in printable(text, keep="\n").splitlines() for at in range(0, max(len(line), 1), width)]
+    return [part for line in printable(text, keep="\n").splitlines() for part in textwrap.wrap(line, width) or [""]]
 
 
 def bundle(text: str, picture: bytes) -> dict[str, str]:

@@ -48,6 +48,18 @@ def test_a_picture_stands_in_the_middle_of_its_place(size: tuple[int, int], box:
     assert box == filled(page)
 
 
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("E_DECODE: .jpg is none", "E_DECODE: .jpg\nis none"),
+        ("a" * 20, "a" * 16 + "\naaaa"),
+        ("  two:\n\n    three", "  two:\n\n    three"),
+    ],
+)
+def test_words_are_broken_between_lines_and_long_ones_where_they_end(text: str, lines: str):
+    assert np.array_equal(drawn([Cell(b"", lines, "")]), drawn([Cell(b"", text, "")]))
+
+
 def test_cells_stand_in_rows_of_as_many_as_are_asked_for():
     for columns, count, size, last in (
         (6, 7, (728, 326), (8, 166, 120, 278)),
