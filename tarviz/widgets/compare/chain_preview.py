@@ -308,7 +308,7 @@ def differing(one: Any, other: Any) -> dict[str, Any]:
         one, other = np.broadcast_arrays(one, other)
     if one.shape != other.shape:
         shapes = " and ".join(f"[{', '.join(map(str, array.shape))}]" for array in (one, other))
-        return {"text": f"shapes differ: {shapes}; B is drawn as large as A"}
+        return {"text": f"shapes differ: {shapes}; where they lie on each other, B is as large as A"}
     delta = apart(one, other)
     largest = float(delta.max(initial=0.0))
     finite = math.isfinite(largest)

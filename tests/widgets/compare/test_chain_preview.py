@@ -73,7 +73,7 @@ def test_one_channel_is_compared_with_each_of_three():
 
 
 def test_shapes_that_differ_and_what_is_no_picture():
-    assert {"text": "shapes differ: [4, 2, 3] and [2, 2, 3]; B is drawn as large as A"} == differing(A, A[:2])
+    assert {"text": "shapes differ: [4, 2, 3] and [2, 2, 3]; where they lie on each other, B is as large as A"} == differing(A, A[:2])
     assert {"text": "one of them is not a picture"} == differing(A, "text") == differing(b"no picture", A)
 
 
