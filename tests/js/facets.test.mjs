@@ -375,6 +375,9 @@ test("bars: as high as the highest, brushed from one to the other, walked by arr
   assert.deepEqual(["0110", "2"], [on(), bars.getAttribute("aria-valuenow")]);
   press(bars, "Enter");
   assert.deepEqual(["w", ""], told.picked[2].slice(0, 2), "the same again");
+  view.records.picks.set("w", { span: [1, 4] });
+  bars = draw();
+  assert.deepEqual(["0000", "0"], [on(), bars.getAttribute("aria-valuenow")], "of an address, where there were more bars");
   at(10, "pointerdown");
   at(10, "pointercancel");
   assert.ok(!facets.dragged);

@@ -269,7 +269,8 @@ export class Facets {
   histogram(name, facet) {
     const { bars } = facet;
     const most = Math.max(...bars.map((/** @type {any} */ bar) => bar.all));
-    const span = this.around.records.picks.get(name)?.span;
+    const chosen = this.around.records.picks.get(name)?.span;
+    const span = chosen && chosen[1] < bars.length ? chosen : undefined; // an address may be of a day when there were more bars
     const columns = bars.map((/** @type {any} */ bar, /** @type {number} */ at) => {
       const one = h("span", {
         class: `tvz-col${span && at >= span[0] && at <= span[1] ? " tvz-on" : ""}`,
