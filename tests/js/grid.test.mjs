@@ -5,6 +5,7 @@ import { afterEach } from "node:test";
 import { Empty } from "../../tarviz/widgets/browse/page/empty.mjs";
 import { Grid, missing } from "../../tarviz/widgets/browse/page/grid.mjs";
 import { Rows } from "../../tarviz/widgets/browse/page/rows.mjs";
+import { Look } from "../../tarviz/widgets/browse/page/state.mjs";
 import { h, MAX_SCROLL } from "../../tarviz/widgets/host/core.mjs";
 import { Layers } from "../../tarviz/widgets/panes/overlay.mjs";
 import { placed, test } from "./dom.mjs";
@@ -564,4 +565,16 @@ test("each condition of a search that finds nothing says what it does; 24 column
   }
   assert.equal(undefined, (await nothing({ found })).names);
   assert.equal(null, (await nothing({ names })).empty.root.querySelector("table"));
+});
+
+test("nobody has chosen a caption at first, whether one came with the first rows or not", () => {
+  const look = (label) => ({ ...new Look({ px: 96, image: "jpg" }, label) });
+  const own = { px: 96, image: "jpg", labelChosen: false, labelKnown: false };
+  assert.deepEqual(
+    [
+      { ...own, label: "" },
+      { ...own, label: "cls" },
+    ],
+    [look(null), look("cls")],
+  );
 });

@@ -344,8 +344,17 @@ test("an answer that takes long is told, and taken back when it comes", async ()
   const view = await browsing();
   await alone(view);
   view.scan.far = "s3://b: waits";
+  const { polls } = view;
+  let looks = 0;
+  view.status.around.polls = { now: async () => (looks += 1) };
   await view.status.tellSlow(true);
   assert.equal("s3://b: waits", status());
+  assert.equal(1, looks, "it may be a store that does not answer: the page is asked");
+  view.scan.lost = true;
+  await view.status.tellSlow(true);
+  assert.equal(1, looks);
+  view.scan.lost = false;
+  view.status.around.polls = polls;
   await view.status.tellSlow(false);
   assert.match(status(), /^#0 of 60/);
   view.scan.far = "";
@@ -720,6 +729,13 @@ test("what cannot be found is told, what is picked is taken away at once", async
   view.searches.pick("a", "cls = 1", "ones");
   view.searches.pick("a", "cls = 1", "ones");
   await until(() => !view.searches.running && !view.records.picks.size);
+  view.searches.pick("b", "json.w > 100", "wide");
+  await until(() => texts(".tvz-pick").length === 1 && !view.searches.running);
+  const steps = view.history.done.length;
+  page.change = (name, answer) => (name === "find" ? { ...answer, err: undefined, r: { position: null } } : answer);
+  await view.searches.goTo("far");
+  assert.deepEqual([[], steps], [texts(".tvz-pick"), view.history.done.length], "a filter is let go for a key, and that is no step");
+  page.change = (_, answer) => answer;
 });
 
 test("names, paths and filters are not spell-checked; the sheet of keys begins at its beginning", async (t) => {
