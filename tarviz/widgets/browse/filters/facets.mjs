@@ -120,8 +120,8 @@ export class Facets {
     if (this.held || this.dragged) return;
     const shown = this.columns.slice(0, this.all ? undefined : Math.max(LISTED, this.open.size + 4));
     const left = this.columns.length - shown.length;
-    const held = focusedBeside(this.list);
-    const focus = this.list.contains(held) && held?.dataset.name;
+    const focused = focusedBeside(this.list);
+    const focus = this.list.contains(focused) && focused?.dataset.name;
     fill(
       this.list,
       this.columns.length ? h("h2", {}, "columns") : null,
