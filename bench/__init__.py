@@ -5,6 +5,6 @@ work in turns, several rounds, and what counts is the median of the rounds' rati
 `python -m bench` writes `bench/results.json`; `docs/tables.py` makes the table of the README from it.
 """
 
-from bench._figure import Figure, Side, Value
+from bench._figure import ITSELF, Figure, Side, Value, sweep
 
-__all__ = ["Figure", "Side", "Value"]
+__all__ = ["ITSELF", "Figure", "Side", "Value", "sweep"]

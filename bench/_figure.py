@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ from typing import Any
 from bench._pages import touch_free_memory
 
 Prepare = Callable[[Path], Callable[[], float]]
+SETTINGS = 6  # of a peer, at least, before a figure stands against it
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,26 @@ class Side:
 
     `prepare(data)` gets the folder of the data sets, does what is not to be timed, and returns the work: a function that
     returns how many units (records, bytes) it handled. `label` is shown. Of several, by the names of their settings, the one stands
-    that is fastest here and now.
+    that is fastest here and now. A peer is tried in `SETTINGS` at least, or `few` says why in no more.
     """
 
     label: str
     prepare: Prepare | Mapping[str, Prepare]
+    few: str = ""
+
+
+ITSELF = "it is tarviz"
+
+
+def sweep(way: Callable[..., Prepare], *settings: Mapping[str, Any]) -> dict[str, Prepare]:
+    """`way` with every choice of one value from each of the settings, by the names of the values.
+
+    >>> ways = sweep(lambda size, order: lambda data: lambda: size, {"1 MB": 1, "8 MB": 8}, {"in order": 0, "as they come": 1})
+    >>> list(ways)
+    ['1 MB, in order', '1 MB, as they come', '8 MB, in order', '8 MB, as they come']
+    """
+    choices = itertools.product(*(values.items() for values in settings))
+    return {", ".join(name for name, _ in choice): way(*(value for _, value in choice)) for choice in choices}
 
 
 @dataclass(frozen=True)
@@ -89,9 +106,9 @@ def _speed(work: Callable[[], float], clock: Callable[[], float], before: Callab
 def fastest(
     side: Side, data: Path, clock: Callable[[], float], before: Callable[[], object] = touch_free_memory
 ) -> tuple[Callable[[], float], dict[str, str]]:
-    """The work of a side at its best settings, and what there is to say of them: all tried, which stands, which comes next."""
+    """The work of a side at its best settings, and what there is to say of them: all tried, which stands, which comes next, why one."""
     if not isinstance(side.prepare, Mapping):
-        return side.prepare(data), {}
+        return side.prepare(data), {"few": side.few}
     speeds: dict[str, float] = {}
     works = {name: prepare(data) for name, prepare in side.prepare.items()}
     for name, work in works.items():

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from bench import Figure, Side
+from bench import Figure, Side, sweep
+from bench._figure import Prepare
 
 SHARD = "tiny-0.tar"
 READS = 300
@@ -20,14 +23,23 @@ def tarviz_build(data: Path) -> Callable[[], int]:
     return lambda: len(index(str(data / SHARD), cache=False))
 
 
-def ratarmount_build(data: Path) -> Callable[[], int]:
+def ratarmount(data: Path, threads: int, place: str) -> Any:
+    """The shard opened by ratarmountcore, its index made anew: in a file, or kept in memory where `place` is empty."""
     from ratarmountcore.mountsource.formats.tar import SQLiteIndexedTar
 
-    def work() -> int:
-        with SQLiteIndexedTar(str(data / SHARD), writeIndex=False, clearIndexCache=True, parallelization=1, printDebug=0):
-            return PEER_MEMBERS // 2
+    index = {"writeIndex": bool(place), "indexFilePath": f"{place}/bench-index.sqlite" if place else ":memory:"}
+    return SQLiteIndexedTar(str(data / SHARD), clearIndexCache=True, parallelization=threads, printDebug=0, **index)
 
-    return work
+
+def ratarmount_build(threads: int, place: str) -> Prepare:
+    def prepare(data: Path) -> Callable[[], int]:
+        def work() -> int:
+            with ratarmount(data, threads, place):
+                return PEER_MEMBERS // 2
+
+        return work
+
+    return prepare
 
 
 def numbers() -> list[int]:
@@ -46,29 +58,36 @@ def tarviz_read(data: Path) -> Callable[[], int]:
     return work
 
 
-def ratarmount_read(data: Path) -> Callable[[], int]:
-    from ratarmountcore.mountsource.formats.tar import SQLiteIndexedTar
+def ratarmount_read(opened: bool, place: str) -> Prepare:
+    """Members `opened` as files, or read in one call."""
 
-    archive = SQLiteIndexedTar(str(data / SHARD), writeIndex=False, clearIndexCache=True, parallelization=1, printDebug=0)
+    def prepare(data: Path) -> Callable[[], int]:
+        archive = ratarmount(data, 1, place)
 
-    def member(name: str) -> bytes:
-        info = archive.lookup(name)
-        assert info is not None, name
-        with archive.open(info) as file:
-            return file.read()
+        def member(name: str) -> bytes:
+            info = archive.lookup(name)
+            if not opened:
+                return archive.read(info, info.size, 0)  # type: ignore[no-any-return,unused-ignore]
+            with archive.open(info, buffering=0) as file:
+                return file.read()  # type: ignore[no-any-return,unused-ignore]
 
-    def work() -> int:
-        return sum(len(member(f"/tiny/{number:08d}.png")) + len(member(f"/tiny/{number:08d}.cls")) > 0 for number in numbers())
+        def work() -> int:
+            return sum(len(member(f"/tiny/{number:08d}.png")) + len(member(f"/tiny/{number:08d}.cls")) > 0 for number in numbers())
 
-    return work
+        return work
 
+    return prepare
+
+
+THREADS = {"one thread": 1, "2 threads": 2}
+PLACES = {"index in memory": "", "index on disk": tempfile.gettempdir(), "index in shared memory": "/dev/shm"}
 
 FIGURES = [
     Figure(
         "index-build",
         "index a shard, tiny",
         Side("tarviz", tarviz_build),
-        Side("ratarmountcore", ratarmount_build),
+        Side("ratarmountcore", sweep(ratarmount_build, THREADS, PLACES)),
         at_least=30,
         sets=("tiny",),
         rounds=3,
@@ -77,7 +96,7 @@ FIGURES = [
         "index-read",
         "read a random record by its key, tiny (time)",
         Side("tarviz", tarviz_read),
-        Side("ratarmountcore", ratarmount_read),
+        Side("ratarmountcore", sweep(ratarmount_read, {"open": True, "read": False}, PLACES)),
         at_most=0.3,
         sets=("tiny",),
     ),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from bench import Figure, Side
+from bench import Figure, Side, sweep
 from bench._data import PHOTO, TINY
 from bench._figure import Prepare
 
@@ -40,18 +40,29 @@ def tarviz(name: str) -> Prepare:
     return prepare
 
 
-def webdataset(name: str) -> Side:
+BUFFERS = {"8 kB": 8 << 10, "128 kB": 128 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20}
+BY_HAND = {"WebDataset": False, "DataPipeline": True}
+
+
+def by_webdataset(url: str, by_hand: bool, buffer: int, *stages: Any) -> Any:
+    """webdataset's class, or its parts put together by hand, over a buffer of so many bytes; `stages` change the samples."""
+    from webdataset import DataPipeline, SimpleShardList, WebDataset, tarfile_samples
+
+    os.environ["GOPEN_BUFFER"] = str(buffer)  # read as a shard is opened
+    if by_hand:
+        return DataPipeline(SimpleShardList(url), tarfile_samples, *stages)
+    return WebDataset(url, shardshuffle=False).compose(*stages)
+
+
+def webdataset(name: str, label: str = "webdataset", url: Callable[[Path, str], str] = lambda data, name: str(data / name)) -> Side:
     """Its class, and its parts put together by hand, over buffers of several sizes."""
     template, image = SETS[name]
 
     def way(by_hand: bool, buffer: int) -> Prepare:
         def prepare(data: Path) -> Callable[[], int]:
-            from webdataset import DataPipeline, SimpleShardList, WebDataset, tarfile_samples
-
             def work() -> int:
-                os.environ["GOPEN_BUFFER"] = str(buffer)
-                url, count = str(data / template), 0
-                for record in DataPipeline(SimpleShardList(url), tarfile_samples) if by_hand else WebDataset(url, shardshuffle=False):
+                count = 0
+                for record in by_webdataset(url(data, template), by_hand, buffer):
                     _, _, count = record[image], record["cls"], count + 1
                 return count
 
@@ -59,11 +70,7 @@ def webdataset(name: str) -> Side:
 
         return prepare
 
-    buffers = {"8 kB": 8 << 10, "128 kB": 128 << 10, "1 MB": 1 << 20, "8 MB": 8 << 20}
-    ways = {"WebDataset": False, "DataPipeline": True}
-    return Side(
-        "webdataset", {f"{way_name}, {size}": way(hand, count) for way_name, hand in ways.items() for size, count in buffers.items()}
-    )
+    return Side(label, sweep(way, BY_HAND, BUFFERS))
 
 
 def spdl(name: str) -> Side:
@@ -124,16 +131,9 @@ def array_record(name: str) -> Side:
 
         return prepare
 
-    settings = {"": "threads of its own", "max_parallelism:0": "no threads"}
-    return Side(
-        "ArrayRecord (Grain)",
-        {
-            f"groups of {group}, {threads}, slices of {size}": way(group, options, size)
-            for group in (1, 256)
-            for options, threads in settings.items()
-            for size in (256, 4096)
-        },
-    )
+    settings = {"threads of its own": "", "no threads": "max_parallelism:0"}
+    groups = {f"groups of {count}": count for count in (1, 256)}
+    return Side("ArrayRecord (Grain)", sweep(way, groups, settings, {f"slices of {count}": count for count in (256, 4096)}))
 
 
 def litdata(name: str) -> Side:
@@ -162,9 +162,7 @@ def litdata(name: str) -> Side:
         return prepare
 
     takers = {"the data set": None, "a loader": 0, "a loader of 2 workers": 2}
-    return Side(
-        "LitData", {f"chunks of {size}, {label}": way(size, count) for size in ("1MB", "64MB", "256MB") for label, count in takers.items()}
-    )
+    return Side("LitData", sweep(way, {f"chunks of {size}": size for size in ("1MB", "64MB", "256MB")}, takers))
 
 
 def mosaic(name: str) -> Side:
@@ -189,10 +187,7 @@ def mosaic(name: str) -> Side:
         return prepare
 
     takers = {"by number": None, "a loader": 0, "a loader of 2 workers": 2}
-    return Side(
-        "MosaicML Streaming",
-        {f"shards of {size}, {label}": way(size, count) for size in ("1mb", "64mb", "256mb") for label, count in takers.items()},
-    )
+    return Side("MosaicML Streaming", sweep(way, {f"shards of {size}": size for size in ("1mb", "64mb", "256mb")}, takers))
 
 
 def energon(name: str) -> Side:
@@ -231,9 +226,8 @@ def energon(name: str) -> Side:
 
         return prepare
 
-    return Side(
-        "Megatron-Energon", {f"{count} workers, {shards} shards at a time": way(count, shards) for count in (0, 1, 2) for shards in (1, 16)}
-    )
+    workers = {f"{count} workers": count for count in (0, 1, 2)}
+    return Side("Megatron-Energon", sweep(way, workers, {f"{count} shards at a time": count for count in (1, 16)}))
 
 
 def rows(data: Path, name: str) -> Iterator[tuple[memoryview, memoryview]]:

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from bench import Figure, Side
+from bench import Figure, Side, sweep
+from bench._figure import Prepare
 
 THREADS = 2
 SOUNDS, SECONDS, RATE = 200, 8, 16_000  # LibriSpeech's rate and about its length
@@ -82,23 +83,43 @@ def ours(url: Callable[[Path], str], chain: str) -> Callable[[Path], Callable[[]
     return prepare
 
 
-def threads(url: Callable[[Path], str], field: str, decode: Callable[[bytes], object]) -> Callable[[Path], Callable[[], int]]:
-    """`decode` over each value, in as many threads; the bytes are in memory."""
+def threads(url: Callable[[Path], str], field: str, decode: Callable[[bytes], object], at_once: int = 1) -> Prepare:
+    """`decode` over each value, in as many threads, so many values a task; the bytes are in memory."""
 
     def prepare(data: Path) -> Callable[[], int]:
         from tarviz import records
 
         held = [bytes(record[field]) for record in records(url(data))]
         pool = ThreadPoolExecutor(THREADS)
-        return lambda: sum(1 for _ in pool.map(decode, held))
+        parts = [held[at : at + at_once] for at in range(0, len(held), at_once)]
+
+        def decode_part(part: list[bytes]) -> int:
+            return sum(decode(blob) is not None for blob in part)
+
+        return lambda: sum(pool.map(decode_part, parts))
 
     return prepare
 
 
-def soundfile_decode(blob: bytes) -> object:
+def soundfile_read(blob: bytes) -> object:
     import soundfile
 
     return soundfile.read(io.BytesIO(blob), dtype="float32", always_2d=True)
+
+
+def soundfile_object(blob: bytes) -> object:
+    import soundfile
+
+    with soundfile.SoundFile(io.BytesIO(blob)) as file:
+        return file.read(dtype="float32", always_2d=True), file.samplerate
+
+
+def soundfile_buffer(blob: bytes) -> object:
+    import soundfile
+
+    with soundfile.SoundFile(io.BytesIO(blob)) as file:
+        values = np.frombuffer(file.buffer_read(dtype="float32"), np.float32).reshape(-1, file.channels)
+        return values, file.samplerate
 
 
 def torchcodec_decode(blob: bytes, seek_mode: str, ffmpeg_threads: int) -> object:
@@ -120,8 +141,8 @@ def spdl_decode(blob: bytes, **ffmpeg: str) -> object:
     return spdl.io.to_numpy(spdl.io.convert_frames(frames))
 
 
-def spread(name: str, decode: Callable[..., object], settings: dict[str, dict[str, Any]]) -> Side:
-    return Side(name, {label: threads(films, "mp4", partial(decode, **options)) for label, options in settings.items()})
+READS = {"read": soundfile_read, "SoundFile.read": soundfile_object, "buffer_read": soundfile_buffer}
+PARTS = {"one a task": 1, "8 a task": 8}
 
 
 def sound(extension: str) -> Figure:
@@ -130,7 +151,7 @@ def sound(extension: str) -> Figure:
         f"sound-{extension}",
         f"{SECONDS} s of {extension} decoded, eager, 2 threads",
         Side("tarviz", ours(here, f"decode({extension})")),
-        Side("soundfile over bytes in memory, 2 threads", threads(here, extension, soundfile_decode)),
+        Side("soundfile over bytes in memory, 2 threads", sweep(partial(threads, here, extension), READS, PARTS)),
         at_least=0.8,
         packages=("soundfile",),
     )
@@ -151,29 +172,26 @@ FIGURES = [
     *(sound(extension) for extension in ("flac", "wav", "ogg")),
     film(
         "torchcodec",
-        spread(
+        Side(
             "torchcodec over bytes in memory, 2 threads",
-            torchcodec_decode,
-            {
-                f"{mode}, {count} of FFmpeg's": {"seek_mode": mode, "ffmpeg_threads": count}
-                for mode in ("exact", "approximate")
-                for count in (1, 2, 4)
-            },
+            sweep(
+                lambda mode, count: threads(films, "mp4", partial(torchcodec_decode, seek_mode=mode, ffmpeg_threads=count)),
+                {"exact": "exact", "approximate": "approximate"},
+                {f"{count} of FFmpeg's": count for count in (1, 2, 4)},
+            ),
         ),
         0.9,
         "torchcodec",
     ),
     film(
         "spdl",
-        spread(
+        Side(
             "SPDL over bytes in memory, 2 threads",
-            spdl_decode,
-            {"1 of FFmpeg's": {"threads": "1"}, "as many of FFmpeg's as it likes": {"threads": "auto"}}
-            | {
-                f"{count} of FFmpeg's, each a {what}": {"threads": count, "thread_type": what}
-                for count in ("2", "4")
-                for what in ("frame", "slice")
-            },
+            sweep(
+                lambda count, what: threads(films, "mp4", partial(spdl_decode, threads=count, thread_type=what)),
+                {f"{count} of FFmpeg's": str(count) for count in (1, 2, 4)},
+                {"each a frame": "frame", "each a slice": "slice"},
+            ),
         ),
         0.9,
         "spdl.io",

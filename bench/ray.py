@@ -13,8 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench import Figure, Side, Value
+from bench import ITSELF, Figure, Side, Value, sweep
 from bench._data import PHOTO, TINY
+from bench._figure import Prepare
 from bench.decode import THREADS, batches, pipeline
 
 BATCH = 64
@@ -77,18 +78,20 @@ def ours(name: str) -> Callable[[Path], Callable[[], int]]:
     return prepare
 
 
-def theirs(name: str) -> Callable[[Path], Callable[[], int]]:
+def theirs(name: str, blocks: int | None, at_once: int | None) -> Prepare:
     def prepare(data: Path) -> Callable[[], int]:
         ray = cluster()
         from tarviz.stores import expand
 
-        paths = expand(str(data / name))
-        return lambda: rows(ray.data.read_webdataset(list(paths), decoder=None))
+        paths = list(expand(str(data / name)))
+        return lambda: rows(ray.data.read_webdataset(paths, decoder=None, override_num_blocks=blocks, concurrency=at_once))
 
     return prepare
 
 
 PEER = "ray.data.read_webdataset, decoder=None"
+BLOCKS = {"its own blocks": None, "one block": 1, "4 blocks": 4}
+AT_ONCE = {"as many tasks as it likes": None, "2 tasks": 2}
 
 FIGURES = [
     Figure(
@@ -102,7 +105,7 @@ FIGURES = [
         "ray-stream",
         "decode + resize 224 + batch, photo, eager, 2 workers of Ray",
         Side("tarviz, engine='ray'", streamed),
-        Side("tarviz, 2 threads", threads),
+        Side("tarviz, 2 threads", threads, few=ITSELF),
         at_least=0.8,
         sets=("photo",),
         packages=("ray",),
@@ -112,7 +115,7 @@ FIGURES = [
             f"ray-data-{name}",
             f"records as they are into Ray Data, {name}",
             Side("tarviz.read_ray", ours(urls)),
-            Side(PEER, theirs(urls)),
+            Side(PEER, sweep(functools.partial(theirs, urls), BLOCKS, AT_ONCE)),
             at_least=least,
             sets=(name,),
             packages=("ray", "pandas"),

@@ -12,14 +12,16 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 
-from bench import Figure, Side, Value
+from bench import Figure, Side, Value, sweep
 from bench._data import GIGABYTE, PHOTO
+from bench._figure import Prepare
 from bench.browse import BANDWIDTH, LATENCY, place, run
+from bench.iterate import webdataset
 
-PIECE = 1 << 20
 ROUNDS = 3
 
 # argv: shard, latency, bandwidth. Prints the milliseconds to the first record, and the share of the line that was used.
@@ -75,53 +77,65 @@ def drained(pieces: Callable[[], Iterable[bytes]]) -> Callable[[], int]:
     return lambda: sum(len(piece) for piece in pieces())
 
 
-def bare_urllib3(data: Path) -> Callable[[], int]:
-    import urllib3
-
-    url, manager = far(data, "http", GIGABYTE), urllib3.PoolManager()
-
-    def pieces() -> Iterable[bytes]:
-        answer = manager.request("GET", url, preload_content=False, decode_content=False)
-        yield from answer.stream(PIECE, decode_content=False)
-        answer.release_conn()
-
-    return drained(pieces)
+def until_empty(read: Callable[[], bytes]) -> Iterable[bytes]:
+    return iter(read, b"")
 
 
-def bare_obstore(data: Path) -> Callable[[], int]:
-    import obstore
-    from obstore.store import S3Store
+def bare_urllib3(streamed: bool, size: int) -> Prepare:
+    """Pieces of its stream, or read one by one."""
 
-    options = {"endpoint": address(data), "skip_signature": True, "region": "us-east-1", "client_options": {"allow_http": True}}
-    store = S3Store(data.resolve().name, **options)
-    return drained(lambda: obstore.get(store, GIGABYTE).stream())
+    def prepare(data: Path) -> Callable[[], int]:
+        import urllib3
 
+        url, manager = far(data, "http", GIGABYTE), urllib3.PoolManager()
 
-def bare_aistore(data: Path) -> Callable[[], int]:
-    from aistore.sdk import Client
+        def pieces() -> Iterable[bytes]:
+            answer = manager.request("GET", url, preload_content=False, decode_content=False)
+            yield from answer.stream(size, decode_content=False) if streamed else until_empty(partial(answer.read, size))
+            answer.release_conn()
 
-    shard = Client(address(data)).bucket(data.resolve().name).object(GIGABYTE)
+        return drained(pieces)
 
-    def pieces() -> Iterable[bytes]:
-        answer = shard.get_reader().raw()
-        while piece := answer.read(PIECE):
-            yield piece
-
-    return drained(pieces)
+    return prepare
 
 
-def by_webdataset(data: Path) -> Callable[[], int]:
-    from webdataset import WebDataset
+def bare_obstore(size: int, at_once: int) -> Prepare:
+    """One answer in pieces of `size` at least, or ranges of that size, so many in flight."""
 
-    url = far(data, "http", PHOTO)
+    def prepare(data: Path) -> Callable[[], int]:
+        import obstore
+        from obstore.store import S3Store
 
-    def work() -> int:
-        count = 0
-        for record in WebDataset(url, shardshuffle=False):
-            _, _, count = record["jpg"], record["cls"], count + 1
-        return count
+        options = {"endpoint": address(data), "skip_signature": True, "region": "us-east-1", "client_options": {"allow_http": True}}
+        store, length = S3Store(data.resolve().name, **options), (data / GIGABYTE).stat().st_size
 
-    return work
+        def part(start: int) -> int:
+            return len(obstore.get_range(store, GIGABYTE, start=start, end=min(start + size, length)))
+
+        def ranges() -> int:
+            with ThreadPoolExecutor(at_once) as pool:
+                return sum(pool.map(part, range(0, length, size)))
+
+        return ranges if at_once else drained(lambda: obstore.get(store, GIGABYTE).stream(size))
+
+    return prepare
+
+
+def bare_aistore(raw: bool, size: int) -> Prepare:
+    """Its answer read piece by piece, or the reader's own pieces."""
+
+    def prepare(data: Path) -> Callable[[], int]:
+        from aistore.sdk import Client
+
+        shard = Client(address(data)).bucket(data.resolve().name).object(GIGABYTE)
+
+        def pieces() -> Iterable[bytes]:
+            reader = shard.get_reader(chunk_size=size)
+            yield from until_empty(partial(reader.raw().read, size)) if raw else reader
+
+        return drained(pieces)
+
+    return prepare
 
 
 @cache
@@ -133,7 +147,7 @@ def slow(data: Path) -> tuple[float, float]:
     return statistics.median(firsts), statistics.median(shares)
 
 
-def against(scheme: str, label: str, peer: Callable[[Path], Callable[[], int]], package: str) -> list[Figure]:
+def against(scheme: str, label: str, peer: dict[str, Prepare], package: str) -> list[Figure]:
     ours = Side("tarviz", partial(cut, scheme=scheme, name=GIGABYTE, unit="bytes"))
     figures = []
     for name, what, bounds in (
@@ -155,17 +169,20 @@ def against(scheme: str, label: str, peer: Callable[[Path], Callable[[], int]], 
     return figures
 
 
+PIECES = {f"{size} kB": size << 10 for size in (128, 1024, 8192)}
+LARGE = {f"{size} MB": size << 20 for size in (2, 10)}
+RANGES = {"one answer": 0, "2 ranges at a time": 2, "8 ranges at a time": 8}
 _FAR = "photos over HTTP, 40 ms latency, 100 Mbit/s"
 
 FIGURES = [
-    *against("http", "bare urllib3", bare_urllib3, "urllib3"),
-    *against("s3", "bare obstore", bare_obstore, "obstore"),
-    *against("ais", "the AIStore SDK, raw", bare_aistore, "aistore"),
+    *against("http", "bare urllib3", sweep(bare_urllib3, {"stream": True, "read": False}, PIECES), "urllib3"),
+    *against("s3", "bare obstore", sweep(bare_obstore, LARGE, RANGES), "obstore"),
+    *against("ais", "the AIStore SDK", sweep(bare_aistore, {"raw": True, "its reader": False}, PIECES), "aistore"),
     Figure(
         "records-http",
         "records over HTTP, raw bytes, photo",
         Side("tarviz", partial(cut, scheme="http", name=PHOTO, unit="records")),
-        Side("webdataset (curl)", by_webdataset),
+        webdataset("photo", "webdataset (curl)", lambda data, name: far(data, "http", name)),
         at_least=4,
         sets=("photo",),
         packages=("webdataset",),

@@ -17,9 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import Figure, Side, Value
+from bench import ITSELF, Figure, Side, Value, sweep
 from bench._data import PHOTO
-from bench.tools import large
+from bench._figure import Prepare
+from bench.tools import first_records, large
 
 RECORDS = 1_000_000  # in four shards
 WHERE = "json.similarity < 0.01"
@@ -172,19 +173,58 @@ def alike(data: Path) -> tuple[float, int, int]:
     return seconds, len(there & planted), len(there - planted)
 
 
-def streamed(data: Path) -> Callable[[], int]:
-    """The same rows through `datasets`, streamed into Arrow."""
-    from datasets import load_dataset
+PEER_RECORDS = 25_000  # of each of two shards: it needs minutes for all
 
-    urls = shards(data)[:1]
 
-    def work() -> int:
+def peers_shards(data: Path) -> list[str]:
+    return [str(first_records(data, str(Path(shard).relative_to(data)), PEER_RECORDS)) for shard in shards(data)[:2]]
+
+
+def streamed(rows_at_once: int) -> Prepare:
+    """The same rows through `datasets`, streamed into Arrow: one by one, or as its own tables."""
+
+    def prepare(data: Path) -> Callable[[], int]:
         import pyarrow as pa
+        from datasets import load_dataset
 
-        rows = list(load_dataset("webdataset", data_files={"train": urls}, split="train", streaming=True))
-        return pa.Table.from_pylist([{"json": row["json"], "txt": row["txt"]} for row in rows]).num_rows
+        urls = peers_shards(data)
 
-    return work
+        def work() -> int:
+            made = load_dataset("webdataset", data_files={"train": urls}, split="train", streaming=True).select_columns(["json", "txt"])
+            if rows_at_once:
+                parts = list(made.with_format("arrow").iter(rows_at_once))
+                return pa.concat_tables(parts, promote_options="permissive").num_rows
+            return pa.Table.from_pylist(list(made)).num_rows
+
+        return work
+
+    return prepare
+
+
+def built(processes: int) -> Prepare:
+    """Built into a cache of its own that is empty, by so many processes."""
+
+    def prepare(data: Path) -> Callable[[], int]:
+        from datasets import disable_progress_bars, load_dataset
+
+        disable_progress_bars()
+        urls = peers_shards(data)
+
+        def work() -> int:
+            with tempfile.TemporaryDirectory() as cache:
+                made = load_dataset("webdataset", data_files={"train": urls}, split="train", num_proc=processes or None, cache_dir=cache)
+                return len(made.with_format("arrow")[:])
+
+        return work
+
+    return prepare
+
+
+DATASETS = Side(
+    "datasets",
+    sweep(streamed, {"streamed row by row": 0, "streamed by 100": 100, "streamed by 1,000": 1_000, "streamed by 10,000": 10_000})
+    | sweep(built, {"built": 0, "built by 2 processes": 2}),
+)
 
 
 def milliseconds(work: Callable[[], object]) -> float:
@@ -233,7 +273,7 @@ FIGURES = [
         "table-first",
         f"{SET}, the first time",
         Side("tarviz", first_time),
-        Side("datasets", streamed),
+        DATASETS,
         at_least=15,
         packages=("datasets", "duckdb", "pyarrow"),
     ),
@@ -251,7 +291,7 @@ FIGURES = [
         "table-cat",
         "cat --where that keeps 1 % of 4 GB of photos",
         Side("1 %", lambda data: copied(data, "n % 100 = 7")),
-        Side("copying them all", lambda data: copied(data, "")),
+        Side("copying them all", lambda data: copied(data, ""), few=ITSELF),
         at_least=20,
         sets=("photo",),
         unit="runs",

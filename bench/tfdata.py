@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bench import Figure, Side
+from bench import Figure, Side, sweep
 from bench._data import PHOTO, TINY
+from bench._figure import Prepare
 
 BATCH = 256
 PEER_RECORDS = 15_000  # of the generator, which needs minutes for all
@@ -36,7 +38,9 @@ def tarviz(template: str, image: str, single: bool = False) -> Callable[[Path], 
     return prepare
 
 
-def generator(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
+def generator(template: str, image: str, batched: bool, ahead: int) -> Prepare:
+    """A record at a time out of Python, or as many as a batch has."""
+
     def prepare(data: Path) -> Callable[[], int]:
         import tensorflow as tf
 
@@ -46,13 +50,20 @@ def generator(template: str, image: str) -> Callable[[Path], Callable[[], int]]:
             for record in islice(records(str(data / template)), PEER_RECORDS):
                 yield bytes(record[image]), bytes(record["cls"])
 
-        spec = tf.TensorSpec((), tf.string)
-        return lambda: drain(tf.data.Dataset.from_generator(pairs, output_signature=(spec, spec)).batch(BATCH))
+        def batches() -> Any:
+            each = pairs()
+            while part := list(islice(each, BATCH)):
+                yield tuple(zip(*part, strict=True))
+
+        spec = tf.TensorSpec((None,) if batched else (), tf.string)
+        dataset = tf.data.Dataset.from_generator(batches if batched else pairs, output_signature=(spec, spec))
+        dataset = dataset if batched else dataset.batch(BATCH)
+        return lambda: drain(dataset.prefetch(ahead) if ahead else dataset)
 
     return prepare
 
 
-def tfrecord(template: str, image: str, readers: int | None, batch: int, first: str) -> Callable[[Path], Callable[[], int]]:
+def tfrecord(template: str, image: str, batch: int, readers: int | None, first: str) -> Prepare:
     """TFRecord files read one after the other or `readers` at a time, parsed before or behind the batch, or an example at a time (0)."""
 
     def prepare(data: Path) -> Callable[[], int]:
@@ -87,15 +98,14 @@ ORDERS = {"batch, then parse": "batch", "parse in parallel, then batch": "parse"
 
 def tfrecords(template: str, image: str, single: bool = False) -> Side:
     """`TFRecordDataset` in every way of a small sweep: readers by what comes first."""
-    ways = {name: first for name, first in ORDERS.items() if first != "batch"} if single else ORDERS
-    return Side(
-        "TFRecordDataset",
-        {
-            f"{readers}, {name.partition(',')[0] if single else name}": tfrecord(template, image, count, 0 if single else BATCH, first)
-            for readers, count in READERS.items()
-            for name, first in ways.items()
-        },
-    )
+    orders = {"parse in parallel": "parse", "parse": "parse one by one"} if single else ORDERS
+    return Side("TFRecordDataset", sweep(partial(tfrecord, template, image, 0 if single else BATCH), READERS, orders))
+
+
+def generators(template: str, image: str) -> Side:
+    batches = {"batches of tf.data": False, "batches of the generator": True}
+    ahead = {"none ahead": 0, "2 ahead": 2, "AUTOTUNE ahead": -1}
+    return Side("from_generator over records", sweep(partial(generator, template, image), batches, ahead))
 
 
 def pair(name: str, template: str, image: str, peer: Side, reach: float, single: bool = False) -> Figure:
@@ -105,11 +115,9 @@ def pair(name: str, template: str, image: str, peer: Side, reach: float, single:
     return Figure(f"tfdata-{data}-{name}", f"tar → tf.data, two bytes fields, {what}, {data}", ours, peer, at_least=reach, sets=(data,))
 
 
-GENERATOR = "from_generator over records"
-
 FIGURES = [
-    pair("generator", TINY, "png", Side(GENERATOR, generator(TINY, "png")), 25),
-    pair("generator", PHOTO, "jpg", Side(GENERATOR, generator(PHOTO, "jpg")), 2),
+    pair("generator", TINY, "png", generators(TINY, "png"), 25),
+    pair("generator", PHOTO, "jpg", generators(PHOTO, "jpg"), 2),
     pair("tfrecord", TINY, "png", tfrecords(TINY, "png"), 0.9),
     pair("tfrecord", PHOTO, "jpg", tfrecords(PHOTO, "jpg"), 0.9),
     pair("tfrecord-single", TINY, "png", tfrecords(TINY, "png", True), 0.9, True),

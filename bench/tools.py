@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from braceexpand import braceexpand
 
-from bench import Figure, Side, Value
+from bench import Figure, Side, Value, sweep
 from bench._data import PHOTO, TINY
+from bench._figure import Prepare
 from bench.convert import out
 
 GB4 = 4 * 10**9
@@ -23,6 +25,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TARVIZ = [sys.executable, "-m", "tarviz"]
 ONE = "tiny-0.tar"
 RECORDS = 60_000
+PEER_RECORDS = 12_000  # of webdataset's reader and writer
 FEW = 5_000
 PHOTOS = 200
 
@@ -83,19 +86,25 @@ def ours(work: Callable[[str, Path], Any]) -> Callable[[Path], Work]:
     return prepare
 
 
-def theirs(work: Callable[[Any, Path], None]) -> Callable[[Path], Work]:
-    """webdataset's reader in front of one of its writers."""
+def theirs(work: Callable[..., None]) -> dict[str, Prepare]:
+    """webdataset's reader in front of one of its writers, over fewer records: it needs a minute for all."""
 
-    def prepare(data: Path) -> Work:
-        from webdataset import WebDataset
+    def way(encoder: bool, format: str | None) -> Prepare:
+        def prepare(data: Path) -> Work:
+            from bench.iterate import by_webdataset
 
-        def done(folder: Path) -> float:
-            work(WebDataset(str(data / ONE), shardshuffle=False), folder)
-            return RECORDS
+            source = str(first_records(data, TINY, PEER_RECORDS))
 
-        return written(done)
+            def done(folder: Path) -> float:
+                work(by_webdataset(source, True, 1 << 20), folder, encoder=encoder, format=format)
+                return PEER_RECORDS
 
-    return prepare
+            return written(done)
+
+        return prepare
+
+    formats = {"its own format": None, "ustar": "USTAR_FORMAT", "PAX": "PAX_FORMAT"}
+    return sweep(way, {"encoded": True, "as they are": False}, formats)
 
 
 def _drop(source: str, folder: Path) -> None:
@@ -116,31 +125,32 @@ def _split(source: str, folder: Path) -> None:
     split(source, f"{folder}/a-{{shard:04d}}.tar", count=10_000)
 
 
-def _copied(samples: Any, folder: Path, drop: tuple[str, ...] = ()) -> None:
+def _copied(samples: Any, folder: Path, drop: tuple[str, ...] = (), **options: Any) -> None:
     from webdataset import TarWriter
 
-    with TarWriter(str(folder / "a.tar")) as sink:
+    with TarWriter(str(folder / "a.tar"), **options) as sink:
         for sample in samples:
             sink.write({name: value for name, value in sample.items() if name not in ("__url__", *drop)})
 
 
-def _sorted(samples: Any, folder: Path) -> None:
-    _copied(sorted(samples, key=lambda sample: str(sample["__key__"]), reverse=True), folder)
+def _sorted(samples: Any, folder: Path, **options: Any) -> None:
+    _copied(sorted(samples, key=lambda sample: str(sample["__key__"]), reverse=True), folder, **options)
 
 
-def _sharded(samples: Any, folder: Path) -> None:
+def _sharded(samples: Any, folder: Path, **options: Any) -> None:
     from webdataset import ShardWriter
 
-    with ShardWriter(f"{folder}/a-%04d.tar", maxcount=10_000, verbose=0) as sink:
+    with ShardWriter(f"{folder}/a-%04d.tar", maxcount=10_000, verbose=0, **options) as sink:
         for sample in samples:
             sink.write({name: value for name, value in sample.items() if name != "__url__"})
 
 
 def first_records(data: Path, template: str, count: int) -> Path:
     """A shard of the first records, made once."""
-    path = data / f"first-{count}-{template.partition('-')[0]}.tar"
+    source = data / next(iter(braceexpand(template)))
+    path = data / f"first-{count}-{source.name}"
     if not path.is_file():
-        run([*TARVIZ, "cat", "-q", "-c", str(count), str(data / next(iter(braceexpand(template)))), "-o", str(path)])
+        run([*TARVIZ, "cat", "-q", "-c", str(count), str(source), "-o", str(path)])
     return path
 
 
@@ -157,17 +167,44 @@ def proc(template: str, count: int, *options: str) -> Callable[[Path], Work]:
     return prepare
 
 
-def xargs(data: Path) -> Work:
-    """A process for each record, over the files as they were extracted before."""
-    folder = Path(tempfile.mkdtemp(prefix="tarviz-bench-"))
-    subprocess.run(["tar", "-xf", first_records(data, TINY, FEW), "-C", folder], check=True)
-    names = sorted(str(path) for path in folder.rglob("*.png"))
+def extracted(data: Path, template: str, count: int, suffix: str) -> list[str]:
+    """The files of the first records, in a folder of their own."""
+    folder = out()
+    atexit.register(shutil.rmtree, folder)
+    subprocess.run(["tar", "-xf", first_records(data, template, count).resolve(), "-C", folder], check=True)
+    return sorted(str(path) for path in folder.rglob(f"*.{suffix}"))
 
-    def work() -> float:
-        subprocess.run(["xargs", "-P2", "-n1", "/bin/true"], input="\n".join(names).encode(), check=True)
-        return len(names)
 
-    return work
+def xargs(at_once: int) -> Prepare:
+    """A process for each record, so many at a time, over the files as they were extracted before."""
+
+    def prepare(data: Path) -> Work:
+        names = extracted(data, TINY, FEW, "png")
+
+        def work() -> float:
+            subprocess.run(["xargs", f"-P{at_once}", "-n1", "/bin/true"], input="\n".join(names).encode(), check=True)
+            return len(names)
+
+        return work
+
+    return prepare
+
+
+def mogrify(each: int, threads: int) -> Prepare:
+    """GraphicsMagick over a record's file by `proc` (0), or over so many extracted files a process, two processes at a time."""
+    argv = f"gm mogrify -limit threads {threads} -filter triangle -resize 256x256! -quality 90".split()
+
+    def prepare(data: Path) -> Work:
+        names = [] if each == 0 else extracted(data, PHOTO, PHOTOS, "jpg")
+
+        def work(folder: Path) -> float:
+            there = [str(shutil.copy(name, folder)) for name in names]
+            subprocess.run(["xargs", "-P2", f"-n{each}", *argv], input="\n".join(there).encode(), check=True)
+            return len(there)
+
+        return written(work) if each else proc(PHOTO, PHOTOS, "-j", "2", "-c", f"{' '.join(argv)} sample.jpg")(data)
+
+    return prepare
 
 
 _SORT = """
@@ -191,16 +228,17 @@ def sort_memory(data: Path) -> float:
     return int(re.findall(r"\d+", done.stdout)[-1]) * 1024 / 1e6
 
 
-MOGRIFY = "gm mogrify -resize 256x256! -quality 90 sample.jpg"
+FILES = {"a record at a time by proc": 0, "a file a process": 1, "25 files a process": 25}
 CHAIN = "decode(jpg)|resize(jpg, (256, 256))|encode(jpg, quality=90)"
 WRITER = "webdataset's reader and writer"
+NONE = "it has no settings"
 
 FIGURES = [
     Figure(
         "cat-photo",
         "tarviz cat, 4 GB of photo, start-up included",
         Side("tarviz", cat(PHOTO, ours=True)),
-        Side("cat", cat(PHOTO, ours=False)),
+        Side("cat", cat(PHOTO, ours=False), few=NONE),
         at_least=0.6,
         sets=("photo",),
         unit="MB",
@@ -210,7 +248,7 @@ FIGURES = [
         "cat-tiny",
         "tarviz cat, 4 GB of tiny, start-up included",
         Side("tarviz", cat(TINY, ours=True)),
-        Side("cat", cat(TINY, ours=False)),
+        Side("cat", cat(TINY, ours=False), few=NONE),
         at_least=0.4,
         sets=("tiny",),
         unit="MB",
@@ -220,7 +258,7 @@ FIGURES = [
         "cat-field",
         "cat -f, a field dropped, tiny",
         Side("tarviz", ours(_drop)),
-        Side(WRITER, theirs(lambda samples, folder: _copied(samples, folder, ("cls",)))),
+        Side(WRITER, theirs(partial(_copied, drop=("cls",)))),
         at_least=15,
         sets=("tiny",),
         warm=False,
@@ -250,7 +288,7 @@ FIGURES = [
         "proc",
         "proc -j 2, `/bin/true` per record",
         Side("tarviz", proc(TINY, FEW, "-j", "2", "-c", "/bin/true")),
-        Side("xargs -P2 over extracted files", xargs),
+        Side("xargs over extracted files", sweep(xargs, {f"{count} at a time": count for count in (1, 2, 3, 4, 6, 8)})),
         at_least=1.0,
         sets=("tiny",),
     ),
@@ -258,7 +296,7 @@ FIGURES = [
         "proc-op",
         "proc --op, photos resized to 256",
         Side("tarviz", proc(PHOTO, PHOTOS, "-j", "2", "--op", CHAIN)),
-        Side("gm mogrify per record", proc(PHOTO, PHOTOS, "-j", "2", "-c", MOGRIFY)),
+        Side("gm mogrify", sweep(mogrify, FILES, {"one thread": 1, "2 threads": 2})),
         at_least=3,
         sets=("photo",),
         rounds=3,

@@ -167,7 +167,8 @@ def _measured(line: dict[str, Any], machine: str) -> str:
     elsewhere = ""
     if other := line.get("elsewhere"):
         elsewhere = "; ".join(part for part in (f"on {other['processor']} {_shown(other, line)}", _again(other)) if part)
-    peers = f"the best of {line['tried']} settings, then {line['runner_up']}" if line.get("tried") else ""
+    few = f"one setting: {line['few']}" if line.get("few") else ""
+    peers = f"the best of {line['tried']} settings, then {line['runner_up']}" if line.get("tried") else few
     return "; ".join(part for part in (spread, peers, when, _again(line), elsewhere, line.get("note", "")) if part)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from bench import Figure, Side, Value
 from bench.__main__ import figures, merge, names
-from bench._figure import measure
+from bench._figure import SETTINGS, measure
 
 
 class Clock:
@@ -91,6 +92,12 @@ class TestResults:
     def test_every_file_here_has_figures(self, name: str):
         for figure in figures(name):
             assert (figure.at_least is None) != (figure.at_most is None)
+
+    @pytest.mark.parametrize("name", names())
+    def test_a_peer_stands_at_the_best_of_six_settings_or_the_row_says_why_not(self, name: str):
+        for figure in figures(name):
+            if figure.peer is not None:
+                assert bool(figure.peer.few) != (isinstance(figure.peer.prepare, Mapping) and len(figure.peer.prepare) >= SETTINGS)
 
     def test_names_are_used_once(self):
         all_names = [figure.name for name in names() for figure in figures(name)]
