@@ -6,7 +6,6 @@ Everything that comes from a record passes `text` or `picture`; nothing else may
 from __future__ import annotations
 
 import base64
-import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,6 +24,8 @@ def style() -> str:
 
 def text(value: object) -> str:
     """Data as HTML text: markup, quotes, control and direction characters lose their power."""
+    import html
+
     return html.escape(safe(str(value)), quote=True)
 
 
