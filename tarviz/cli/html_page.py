@@ -5,8 +5,6 @@ Everything that comes from a record passes `text` or `picture`; nothing else may
 
 from __future__ import annotations
 
-import base64
-import html
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -25,6 +23,8 @@ def style() -> str:
 
 def text(value: object) -> str:
     """Data as HTML text: markup, quotes, control and direction characters lose their power."""
+    import html
+
     return html.escape(safe(str(value)), quote=True)
 
 
@@ -35,6 +35,8 @@ def code(lines: str) -> str:
 
 def picture(data: bytes | memoryview, *, alt: str = "", small: bool = False) -> str:
     """An encoded picture (PNG, JPEG, GIF, WebP, BMP) as an image that carries its bytes."""
+    import base64
+
     head = bytes(data[:4])
     kind = next((name for magic, name in _KINDS if head.startswith(magic)), "png")
     shape = ' class="small"' if small else ""

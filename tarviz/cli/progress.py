@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import shutil
 import sys
 import threading
 import time
@@ -60,6 +59,8 @@ class Progress:
         return f"{label}{bar} {share:4.0%}  {amount}  {speed}  {max((self.total - self.done) / rate, 0):.0f} s left"
 
     def _draw(self, now: float) -> None:
+        import shutil  # with all that packs archives
+
         line = self.text(now)
         width = shutil.get_terminal_size().columns - 1
         sys.stderr.write(f"\r\x1b[2K{line if len(line) <= width else line[: width - 1] + '…'}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json as _json
 import os
 import re
@@ -60,6 +59,8 @@ class Result:
         yield from ()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        import html
+
         text = str(self)
         return {"text/plain": text, "text/html": f"<pre>{html.escape(text)}</pre>"}
 

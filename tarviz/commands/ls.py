@@ -16,11 +16,12 @@ from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Member
-from tarviz.read import stream, tfrecords
+from tarviz.read import stream
 from tarviz.read.chosen import resolve
 from tarviz.read.index import Index
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.several import several
+from tarviz.read.tfrecord_names import has_tfrecord_name
 from tarviz.stores import URLs
 
 MAX_NOTES = 20  # warnings of one shard shown as text
@@ -152,7 +153,7 @@ def ls(urls: URLs, *, cache: bool = True, jobs: int | None = None, **reading_opt
 
 
 def _list_shard(url: URL, cache: bool, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
-    if tfrecords.has_tfrecord_name(url):
+    if has_tfrecord_name(url):
         return _list_examples(url, options, look)
     try:
         index = Index([url], options, cache=cache, look=look).shards[0]
@@ -165,6 +166,8 @@ def _list_shard(url: URL, cache: bool, options: stream.ReadOptions, look: Callab
 
 def _list_examples(url: URL, options: stream.ReadOptions, look: Callable[[], None]) -> ShardListing:
     """A TFRecord file, read to its end: the fields are those that `convert` would make of its features."""
+    from tarviz.read import tfrecords
+
     report = stream.ReadReport()
     size = stores.of(url).stat(url).size
     options = replace(options, on_error="skip")

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NewType, TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Literal, NewType, TypeAlias
 
 from tarviz.model.redaction import redact
+
+if TYPE_CHECKING:  # whoever makes a block has it; a list of verbs needs none
+    import numpy as np
+    from numpy.typing import NDArray
 
 URL = NewType("URL", str)
 Key = NewType("Key", str)
@@ -197,11 +198,15 @@ class Block:
     @cached_property
     def array(self) -> NDArray[np.uint8]:
         """`data` as uint8 [bytes], without a copy."""
+        import numpy as np
+
         return np.frombuffer(self.data, np.uint8)
 
     @cached_property
     def fields(self) -> tuple[str, ...] | None:
         """The extensions every record of the block has, in the same order; None when records differ."""
+        import numpy as np
+
         if not len(self) or not np.array_equal(self.rows, np.arange(len(self) + 1) * self.rows[1]):
             return None
         table = self.ext.reshape(len(self), -1)
@@ -213,6 +218,8 @@ class Block:
 
         Where the third is true, `data[begin:end]` is a piece of tar holding exactly this record.
         """
+        import numpy as np
+
         first, last = self.rows[:-1], self.rows[1:] - 1
         begin, end = self.members.start[first] - self.base, self.members.end[last] - self.base
         own = np.concatenate(([0], np.cumsum(self.members.end - self.members.start)))

@@ -6,7 +6,6 @@ the bucket is the object's name: `#`, `?` and `%` are letters of it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from os import PathLike
@@ -165,4 +164,6 @@ def digest(text: str, length: int = 20) -> str:
     >>> digest("s3://bucket/a.tar")
     '58d09a492b7641a0c9f2'
     """
+    import hashlib  # OpenSSL comes with it
+
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:length]

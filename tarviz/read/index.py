@@ -17,7 +17,6 @@ from tarviz.model.types import URL, Block, Key, Member, Record, rich_form, to_by
 from tarviz.read.chosen import numbers, resolve, subset
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
-from tarviz.read.seek_points import seek_points
 from tarviz.read.several import several
 from tarviz.read.shard_index import entered_blocks, refusal, shard_index
 from tarviz.read.sidecar import hold
@@ -191,6 +190,8 @@ def _read_record(url: URL, index: ShardIndex, record: int, options: ReadOptions,
     begin, end = index.span(record)
     plain = not (index.members.sparse or end - begin > limit)
     if plain and index.packed == "gzip" and (etag := index.identity.get("etag")) is not None:
+        from tarviz.read.seek_points import seek_points  # of packed shards alone
+
         inflated = seek_points(url, etag).read(begin, end - begin)
         if inflated is not None:
             return IndexedRecord(url, index, record, inflated, begin)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +14,6 @@ from tarviz.model.types import OnError
 from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 
-log = logging.getLogger(__name__)
 _KEPT = 1000  # faults of one code kept in a report; beyond that they are only counted
 
 
@@ -80,6 +78,9 @@ class ReadReport:
         total = sum(self.left_out.values())
         if total > self._told:
             codes = ", ".join(f"{code} ×{count}" for code, count in self.left_out.items())
+            import logging  # which takes as long to import as this module's neighbours together
+
+            log = logging.getLogger(__name__)
             log.warning('%d left out so far (on_error="skip"): %s; the first: %s', total, codes, self.skipped[0] if self.skipped else "")
         self._told = total
 

@@ -7,7 +7,6 @@ file, so an old index is never used for new bytes.
 from __future__ import annotations
 
 import json
-import logging
 import mmap
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
@@ -34,7 +33,6 @@ from tarviz.read.walker import Walker
 from tarviz.stores import Stat
 from tarviz.stores.cache_files import Temporary, folder_of, is_kept, stem, touch, trim
 
-_LOG = logging.getLogger(__name__)
 _FAULTS = 1000  # warnings kept in an index
 _LENIENT = ("W_SPLIT_RECORD", *REFUSED_AMID, "W_TRAILING", "W_LONE_ZERO", "W_NO_EOF", "W_TRUNCATED_PADDING")
 
@@ -198,7 +196,9 @@ def keep_index(stat: Stat, options: ReadOptions, index: ShardIndex) -> ShardInde
                 temporary.keep(place)
             trim()
         except OSError as error:
-            _LOG.info("index not cached: %s", error)
+            import logging
+
+            logging.getLogger(__name__).info("index not cached: %s", error)
     return index
 
 

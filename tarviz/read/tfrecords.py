@@ -13,42 +13,27 @@ from tarviz import stores
 from tarviz.formats import example, example_fields, tfrecord
 from tarviz.formats.features import KEY
 from tarviz.formats.tar_header import TAR_END, tar_member
-from tarviz.model.errors import DataError, UsageError
+from tarviz.model.errors import DataError
 from tarviz.model.types import URL, Block
-from tarviz.model.urls import digest, without_query
+from tarviz.model.urls import digest
 from tarviz.read.blocks import Blocks
 from tarviz.read.options import ReadOptions
 from tarviz.read.report import ReadReport
+from tarviz.read.tfrecord_names import bare_name, has_tfrecord_name, stems
 from tarviz.stores import cache_files
 
-_SUFFIX = re.compile(r"\.(?:tfrecords?|tfrec|records?)(?=$|-\d+-of-\d+$)")
-_PACKED = re.compile(r"\.(?:gz|zlib|zst)$")
 _TAR = re.compile(r"\.(?:tar|tgz)$")
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+")
 _HEAD, _HEAD_BYTES = 256, 64 << 20  # records, and their bytes, that are looked at before the first is given
-
-
-def has_tfrecord_name(url: URL) -> bool:
-    """Whether a file has the name of a TFRecord file, packed or not, TFDS's `x.tfrecord-00000-of-00010` too."""
-    return _SUFFIX.search(_bare(url)) is not None
 
 
 def is_tfrecord(url: URL) -> bool:
     """Whether a file is a TFRecord file: by its name, else by its first header's CRC."""
     if has_tfrecord_name(url):
         return True
-    if _TAR.search(_bare(url)) or url == "-":
+    if _TAR.search(bare_name(url)) or url == "-":
         return False
     head = stores.of(url).read(url, 0, tfrecord.HEADER)
     return len(head) == tfrecord.HEADER and tfrecord.masked_crc32c(head[:8]) == int.from_bytes(head[8:], "little")
-
-
-def refuse(urls: Sequence[URL]) -> None:
-    """`UsageError` where one of these is a TFRecord file: for readers that take chosen records out of shards."""
-    for url in urls:
-        if has_tfrecord_name(url):
-            hint = "Make a shard of it first: tarviz convert FILE -o x.tar. sql, browse and index take it as it is."
-            raise UsageError("this is a TFRecord file, of whose records none can be chosen here.", shard=url, hint=hint)
 
 
 def as_shards(urls: Sequence[URL]) -> list[URL]:
@@ -76,10 +61,6 @@ def _shard(url: URL, begin: str) -> URL:
         made.keep(place)
     cache_files.trim()
     return URL(str(place))
-
-
-def _bare(url: URL) -> str:
-    return _PACKED.sub("", without_query(url)[0].lower())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,22 +126,6 @@ def lists_in(url: URL, options: ReadOptions) -> frozenset[str]:
             if (size := size + each.size) > _HEAD_BYTES:
                 break
     return frozenset(found)
-
-
-def stems(urls: Sequence[URL]) -> dict[URL, str]:
-    """What keys of each file begin with: its name, and its place among the files where another has that name.
-
-    >>> list(stems([URL("a/x.tfrecord.gz"), URL("mnist.tfrecord-00000-of-00002"), URL("b/x.record")]).values())
-    ['x', 'mnist-00000-of-00002', 'x-2']
-    """
-    made: dict[URL, str] = {}
-    for at, url in enumerate(urls):
-        name = without_query(url)[0].rpartition("/")[2]
-        stem = _UNSAFE.sub("_", _SUFFIX.sub("", _PACKED.sub("", name))).strip("_") or "record"
-        while stem in made.values():
-            stem = f"{stem}-{at}"
-        made[url] = stem
-    return made
 
 
 def records(

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-from braceexpand import braceexpand
-
 from tarviz.model.errors import UsageError
 
 LIMIT = 1_000_000
@@ -32,6 +30,8 @@ def braces(template: str) -> list[str]:
     names = count(template)
     if names > LIMIT:
         raise UsageError(f"the template {template!r} stands for {names:,} names, more than {LIMIT:,}.", hint="Use a smaller range.")
+    from braceexpand import braceexpand
+
     return list(braceexpand(template))
 
 
@@ -41,6 +41,8 @@ def count(template: str) -> int:
     >>> count("{a,b}/{000..999}.tar")
     2000
     """
+    from braceexpand import braceexpand
+
     counts = [[0, 1]]  # of each brace that is open: the names before its last comma, and those of the part after it
     for token in _TOKENS.finditer(template):
         sign, here = token[0], counts[-1]

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from tarviz.model.errors import UsageError
 from tarviz.model.types import URL, lines_of
-from tarviz.read import tfrecords
 from tarviz.read.chosen import Chosen
 from tarviz.read.stream import ReadOptions
+from tarviz.read.tfrecord_names import refuse
 
 MAX_KEYS = 64 << 20  # bytes of a list of keys
 
@@ -25,7 +25,7 @@ def choose(urls: list[URL], options: ReadOptions) -> Chosen:
     """
     from tarviz.table.table import Table
 
-    tfrecords.refuse(urls)
+    refuse(urls)
     streams = frozenset(url for url in urls if url == "-")
     urls = [url for url in urls if url not in streams]
     if options.group == "shard":

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.recfunctions import structured_to_unstructured
 from numpy.typing import NDArray
 
 from tarviz.ops.values.payloads import decode_payload, gunzip
@@ -74,7 +73,11 @@ def _nifti(blob: bytes | memoryview) -> Volume:
     upright = voxels if np.isnan(turns).any() else apply_orientation(voxels, turns)
     slices = np.moveaxis(upright, (2, 1, 0), (-3, -2, -1))[..., ::-1, ::-1]
     colours = slices.dtype.names is not None  # of R, G, B as maps of fibres have them
-    return Volume(structured_to_unstructured(slices) if colours else slices, (), facts, not colours)
+    if colours:
+        from numpy.lib.recfunctions import structured_to_unstructured  # masked arrays come with it
+
+        slices = structured_to_unstructured(slices)
+    return Volume(slices, (), facts, not colours)
 
 
 def view(blob: memoryview, meta: Meta) -> Panel:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -123,7 +124,7 @@ def test_the_line_after_ten_seconds():
 
 def test_a_line_is_as_wide_as_the_terminal_at_most(terminal: Terminal, monkeypatch: pytest.MonkeyPatch):
     for columns, line in ((30, "1 records  0.5/s  2 s"), (22, "1 records  0.5/s  2 s"), (21, "1 records  0.5/s  2…")):
-        monkeypatch.setattr(progress.shutil, "get_terminal_size", lambda columns=columns: SimpleNamespace(columns=columns))
+        monkeypatch.setattr(shutil, "get_terminal_size", lambda columns=columns: SimpleNamespace(columns=columns))
         bar = verb_base.Progress(None, "records", clock=(clock := Clock()))
         clock.now += 2
         bar.add()

@@ -16,6 +16,7 @@ from tarviz.outputs import Names
 from tarviz.read import tfrecords
 from tarviz.read.indexed import RecordRange
 from tarviz.read.stream import ReadOptions
+from tarviz.read.tfrecord_names import stems
 from tarviz.selection import SelectAll
 
 _BATCH = 4 << 20  # bytes of members that are written together
@@ -48,7 +49,7 @@ def recipe(given: Recipe, urls: Sequence[URL], dry_run: bool) -> ExampleRecipe:
         if there:
             hint = "tarviz show looks inside; tarviz cat changes the shards." if dry_run else "Convert first, then use it on the shards."
             raise UsageError(f"{name} is for shards, and the inputs are TFRecord files.", hint=hint)
-    return ExampleRecipe(read, tfrecords.stems(urls), tfrecords.lists_in(urls[0], read))
+    return ExampleRecipe(read, stems(urls), tfrecords.lists_in(urls[0], read))
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from tarviz.commands.show.record_text import record_text, shorten, shown_fields,
 from tarviz.model.errors import DataError, Fault, UsageError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
-from tarviz.read import tfrecords
 from tarviz.read.chosen import Chosen, resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
+from tarviz.read.tfrecord_names import has_tfrecord_name, refuse
 from tarviz.stores import URLs
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def show(
     faults: list[Fault] = []
     for url in takewhile(lambda url: len(found) < count, targets):
         left = count - len(found)
-        if tfrecords.has_tfrecord_name(url):
+        if has_tfrecord_name(url):
+            from tarviz.read import tfrecords
+
             run = tfrecords.first_blocks(url, options, report, left)
         else:
             run = blocks(url, options, report=report, stop=None if options.where else left)
@@ -137,7 +139,7 @@ def _alike(targets: list[URL], options: ReadOptions, key: str, by: str, count: i
     """What reads the record of a key and those nearest to it, and the place of each."""
     from tarviz.table.table import Table
 
-    tfrecords.refuse(targets)
+    refuse(targets)
     if options.where or options.keys:
         raise UsageError("like= and a condition do not go together.", hint="Leave out one of them.")
     table = Table(targets, key_split=options.key_split, duplicates=options.duplicates)

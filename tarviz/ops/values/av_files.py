@@ -27,6 +27,8 @@ def av_file(data: Buffer, kind: Literal["sound", "film"]) -> Iterator[tuple[Any,
             if not streams:
                 held = ", ".join(sorted({stream.type for stream in file.streams}))
                 raise DataError(f"there is no {kind} in it, but {held or 'nothing'}.", code="E_NOT_SHOWN" if held else "E_DECODE")
+            if streams[0].codec_context is None:
+                raise DataError(f"FFmpeg has no decoder for this {kind}.", code="E_DECODE")
             yield file, streams[0]
     except (av.FFmpegError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):

@@ -59,6 +59,31 @@ class TestSamples:
         assert (rate, np.float32) == (found.rate, found.samples.dtype)
         np.testing.assert_allclose(expected, found.samples, rtol=0, atol=1e-6 if form == "MP3" else 0)
 
+    @pytest.mark.parametrize(
+        ("at", "put"),
+        [
+            (36, b"LIST\3\0\0\0INF\0"),  # FFmpeg's place for what it says of itself, filled up to an even number of bytes
+            (36, b"JUNK\0\0\0\0LIST\4\0\0\0INFO"),
+            (36, b"fact\4\0\0\0\xe0\x2e\0\0"),
+            (44 + NOISE.size * 2, b"LIST\4\0\0\0INFO"),
+        ],
+    )
+    def test_so_are_those_of_a_wav_with_more_in_it(self, at: int, put: bytes) -> None:
+        data = bytearray(sound("WAV", "PCM_16"))
+        data[at:at] = put
+        data[4:8] = (len(data) - 8).to_bytes(4, "little")
+        import soundfile
+
+        expected, rate = soundfile.read(io.BytesIO(data), dtype="float32", always_2d=True)
+        found = decode_sound(bytes(data))
+
+        assert (rate, len(expected) / rate, "wav pcm_16") == (found.rate, found.length, found.codec)
+        np.testing.assert_array_equal(expected, found.samples)
+
+    @pytest.mark.parametrize("form", ["WAV", "FLAC"])
+    def test_a_part_that_begins_behind_the_end_is_empty(self, form: str) -> None:
+        assert (0, 2) == decode_sound(sound(form, "PCM_16"), start=9, seconds=1).samples.shape
+
     @pytest.mark.parametrize(("codec", "form"), [("aac", "ipod"), ("wmav2", "asf")])
     def test_what_soundfile_does_not_know_is_that_of_av(self, codec: str, form: str) -> None:
         data = film_sound(codec, form)
@@ -74,13 +99,13 @@ class TestSamples:
     @settings(max_examples=20, deadline=None)
     @given(st.floats(0, 1.4), st.floats(0.01, 2))
     def test_a_part_is_that_part_of_the_whole(self, start: float, seconds: float) -> None:
-        data = sound("FLAC")
-        whole = decode_sound(data).samples
         begin = round(start * 8000)
 
-        np.testing.assert_array_equal(
-            whole[begin : begin + round(seconds * 8000)], decode_sound(data, start=start, seconds=seconds).samples
-        )
+        for data in (sound("FLAC"), sound("WAV", "PCM_16")):
+            whole = decode_sound(data).samples
+            np.testing.assert_array_equal(
+                whole[begin : begin + round(seconds * 8000)], decode_sound(data, start=start, seconds=seconds).samples
+            )
 
     @pytest.mark.parametrize("rate", [48_000, 16_000])
     def test_so_is_one_of_an_mp3(self, rate: int) -> None:
@@ -138,6 +163,14 @@ class TestSamples:
         pytest.importorskip("av", reason="the extra `media`")
         with pytest.raises(DataError, match="E_DECODE"):
             decode_sound(data)
+
+    def test_sound_that_ffmpeg_has_no_decoder_for_is_an_error(self) -> None:
+        pytest.importorskip("av", reason="the extra `media`")
+        data = bytearray(sound("WAV", "PCM_16"))
+        data[20] = 3  # numbers with a point, of 16 bits
+
+        with pytest.raises(DataError, match="E_DECODE"):
+            decode_sound(bytes(data))
 
 
 class TestSpectrograms:
