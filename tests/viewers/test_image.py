@@ -172,8 +172,8 @@ class TestImage(ViewerTests):
         ("dtype", "bands", "summary"),
         [
             ("u2", 1, "24×20 I;16 TIFF"), ("i2", 1, "24×20, 1 × int16"), ("i1", 1, "24×20, 1 × int8"),
-            ("f4", 1, "24×20 F TIFF"), ("f8", 1, "24×20, 1 × float64"), ("u1", 3, "24×20 RGB TIFF"), ("u1", 4, "24×20 RGBA TIFF"), ("u1", 5, "24×20, 5 × uint8"),
-            ("u2", 3, "24×20, 3 × uint16"), ("u2", 4, "24×20, 4 × uint16"), ("u2", 5, "24×20, 5 × uint16"),
+            ("f4", 1, "24×20 F TIFF"), ("f8", 1, "24×20, 1 × float64"), ("u1", 3, "24×20 RGB TIFF"), ("u1", 4, "24×20 RGBA TIFF"),
+            ("u1", 5, "24×20, 5 × uint8"), ("u2", 3, "24×20, 3 × uint16"), ("u2", 4, "24×20, 4 × uint16"), ("u2", 5, "24×20, 5 × uint16"),
         ],
     )  # fmt: skip
     def test_what_pillow_makes_less_of_is_read_as_it_is(self, dtype: str, bands: int, summary: str):
