@@ -95,7 +95,7 @@ function sections(more = {}) {
     strips,
     records: ["k0", "k1"].map((key, number) => ({ key, number, shard: "s" })),
     originals: ["o0", "o1"],
-    last: false,
+    ...{ last: false, running: true },
     tile: (tile, { record, column, step }) => h("i", {}, `${tile} ${record}:${column}:${step}`),
     ...more,
   };
@@ -594,9 +594,20 @@ test("a kernel that is gone is told once, and the page rests", async () => {
     [status().textContent, status().classList.contains("tvz-busy"), view.running],
   );
   assert.equal(1, asked.filter(([name]) => name === "poll").length);
-  const other = compared({ poll: { running: true }, answers: { ...ANSWERS, poll: { err: { ...err, code: "E_X" } } } });
+  const other = compared({
+    poll: { running: true, strips: FIRST.poll.strips.slice(1) },
+    answers: { ...ANSWERS, poll: { err: { ...err, code: "E_X" } } },
+  });
   await until(() => other.status().textContent === "It is gone. Run the cell.");
   assert.ok(!other.view.lost);
+  assert.deepEqual(
+    ["did not come"],
+    other.all(".tvz-strip-tiles p").map((one) => one.textContent),
+    "what was still to come",
+  );
+  other.view.tell();
+  assert.equal("It is gone. Run the cell.", other.status().textContent, "it stays said");
+  assert.deepEqual([], other.all(".tvz-busy"));
 });
 
 test("the page follows what runs, by one question at a time", async () => {

@@ -184,11 +184,15 @@ export class CompareView {
         const { r, buffers } = await this.rpc("poll", { since: this.version });
         this.take(r, buffers);
       } catch (error) {
-        return this.trouble(error);
+        this.running = false;
+        this.trouble(error);
+        this.said = this.statusText.textContent;
+        return this.drawTiles(); // none is still to come
       }
-      if (!this.running) return;
+      if (!this.running) return undefined;
       await new Promise((go) => setTimeout(go, 120));
     }
+    return undefined;
   }
 
   /** @param {any} message @param {any[]} buffers */
