@@ -285,8 +285,10 @@ test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 
 test("a view of bytes begins at the one that is asked for, and reaches the last of many", () => {
   const rowsOf = (size, from, scrollTop) => {
     const hex = drawHex(shown([], { size }).around, from);
+    const draw = () => hex.dispatchEvent(new Event("scroll"));
+    draw();
     if (scrollTop) hex.scrollTop = scrollTop;
-    hex.dispatchEvent(new Event("scroll"));
+    draw();
     return [hex.scrollTop, hex.querySelector("pre").textContent.split("\n")];
   };
   const [top, rows] = rowsOf(40_000, 1601);
@@ -297,6 +299,18 @@ test("a view of bytes begins at the one that is asked for, and reaches the last 
     ["00000000  00 01", "00000010  10   "],
     dump.map((line) => line.slice(0, 15)),
   );
+});
+
+test("bytes on top stay there when there is room for more or fewer of them, and while the view is hidden", () => {
+  const hex = drawHex(shown([], { size: 40_000 }).around, 1601);
+  const wide = (width) => {
+    Object.defineProperty(hex, "clientWidth", { value: width, configurable: true });
+    hex.dispatchEvent(new Event("scroll")); // as its observer does
+    return hex.querySelector("pre").textContent.slice(0, 8);
+  };
+  assert.deepEqual(["00000640", "00000640", "00000640", "00000640"], [1000, 559, 560, 0].map(wide));
+  hex.scrollTop += 18;
+  assert.deepEqual(["00000650", "00000650", "00000650"], [1000, 400, 1000].map(wide));
 });
 
 test("bytes that cannot be had say why, and are asked for again", async () => {

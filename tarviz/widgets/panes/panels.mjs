@@ -310,13 +310,13 @@ export function drawHex(around, from = 0) {
   const tall = () => box.clientHeight || 180;
   const measure = () => {
     const fits = box.clientWidth >= 560 ? 16 : 8;
-    if (fits === width) return;
+    if (fits === width || (width && !box.clientWidth)) return; // hidden, it stays as it is
+    const top = width ? Math.floor(topOf(box.scrollTop, layout, tall()) / HEX_ROW) * width : from;
     width = fits;
     rows = Math.ceil(around.size / width);
     layout = { ...layout, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
     area.style.height = `${layout.scrollHeight}px`;
-    if (from) box.scrollTop = scrollOf(Math.floor(from / width) * HEX_ROW, layout, tall());
-    from = 0;
+    box.scrollTop = scrollOf(Math.floor(top / width) * HEX_ROW, layout, tall());
   };
   const lines = h("pre", { class: "tvz-hex-lines tvz-mono" });
   const box = h("div", { class: "tvz-hex", tabIndex: 0, role: "region", "aria-label": `bytes, ${around.size} in all` }, area, lines);
