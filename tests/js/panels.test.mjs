@@ -58,6 +58,12 @@ test("notes, facts and texts", () => {
   assert.deepEqual(["plain"], text(box, "div.tvz-text > div"));
   assert.deepEqual(["size", "3 B"], text(box, "dl > *"));
   assert.equal(5, box.children.length);
+  const long = (count) => text(shown([{ type: "text", text: "x\n".repeat(count), numbered: true }]).box, "li");
+  assert.deepEqual(
+    [4000, 4001],
+    [4000, 5200].map((count) => long(count).length),
+  );
+  assert.deepEqual(["x", "… 1,200 more lines", "… 1 more line"], [long(5200).at(-2), long(5200).at(-1), long(4001).at(-1)]);
 });
 
 test("a conversation tells who speaks, and how much is left out", () => {
@@ -788,6 +794,46 @@ test("a card: pictures beside each other, what lies over the first, other fields
   const named = drawn({ ext: "jpg", panel: panel(image), card: { items: [], named: many } });
   assert.deepEqual(many.slice(0, 40), text(named[1], "button"));
   assert.equal(1, drawn({ ext: "jpg", panel: panel(image) }).length);
+  const side = (width) => {
+    const [one] = drawn({ ext: "jpg", panel: panel(image), over: { ...over, width, shapes: [["box", [0, 0, 1, 1], "", null]] } });
+    const { view } = one.querySelector(".tvz-frame");
+    const calls = [];
+    const pen = new Proxy(
+      {},
+      {
+        get:
+          (_, name) =>
+          (...values) =>
+            calls.push([name, ...values]),
+        set: () => true,
+      },
+    );
+    view.over(pen, { scale: 10, x: 0, y: 0 });
+    return calls.find(([name]) => name === "strokeRect")[3];
+  };
+  assert.deepEqual([10, 5, 10], [4, 8, 0].map(side), "in pixels of this picture, of one twice its size, of an unknown one");
+});
+
+test("a sound of a card is fetched as the field that it is; one that is not listed is not fetched", async () => {
+  const drawn = (fields) => {
+    const { around, told } = shown([], { fields, mediaOf: () => "" });
+    const panel = (blocks) => ({ controls: [], facts: [], blocks });
+    const items = [{ ext: "mp3", part: "sound", panel: panel([{ type: "audio", mime: "audio/mpeg" }]) }];
+    const record = { ext: "txt", panel: panel([{ type: "note", tone: "bad", text: "" }]), card: { items, named: [] } };
+    return [placed(...drawCard(record, [], around, new Layers({}, () => {}))).textContent, told.requests];
+  };
+  assert.match(
+    drawn([
+      { ext: "txt", size: 1 },
+      { ext: "mp3", size: 5e6 },
+    ])[0],
+    /load 5\.00 MB$/,
+  );
+  assert.deepEqual([], drawn([])[1]);
+  assert.deepEqual(
+    ["part", 0, 7],
+    (([name, { start, length }]) => [name, start, Math.min(length, 7)])(drawn([{ ext: "mp3", size: 7 }])[1][0]),
+  );
 });
 
 test("a card: what is seen or heard stands above the other fields, figures below; of a field what is told at a glance", () => {
@@ -976,7 +1022,9 @@ test("a cloud is dragged, comes closer by the wheel, and stops at the poles", as
   close(seen(0.9, 0.4, Math.exp(-0.16)), await red());
   wheel(cloud, 1e6);
   close(seen(0.9, 0.4, 0.2), await red());
-  wheel(cloud, (-1e3 * Math.log(5)) / 1.6);
+  wheel(cloud, -1e6);
+  wheel(cloud, (1e3 * Math.log(20)) / 1.6);
+  close(seen(0.9, 0.4, 1), await red());
   click(cloud, { buttons: 1, movementX: 0, movementY: 1000 }, "pointermove");
   close(seen(0.9, 1.57), await red());
   click(cloud, { buttons: 1, movementX: 0, movementY: -1000 }, "pointermove");
@@ -1050,6 +1098,10 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
       ["doctor", "differ", "label", "sure", true],
     ],
     orders,
+  );
+  assert.deepEqual(
+    ["cls", "guess"],
+    [...doctor.root.querySelectorAll("select")].map((one) => one.value),
   );
   put(doctor.root.querySelector("[data-name='doctor predicted']"), "other");
   await until(() => asked.length === 2);

@@ -3,7 +3,7 @@
 
 import { drawPoints } from "./cloud.mjs";
 import { drawImage } from "./picture.mjs";
-import { copyText, fill, formatBytes, formatCount, h, scrollOf, table, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { copyText, fill, formatBytes, formatCount, h, plural, scrollOf, table, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
 import { drawPlot, plotColours } from "../host/plot.mjs";
 
 /**
@@ -123,12 +123,16 @@ function drawControls(controls, around) {
   return row;
 }
 
+const MAX_LINES = 4000;
+
 /** @param {any} block @param {DataView[]} buffers */
 function drawText(block, buffers) {
   const lines = block.text.split("\n");
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();
+  const left = lines.splice(MAX_LINES).length;
+  if (left) lines.push(`… ${plural(left, "more line")}`);
   const list = h(block.numbered ? "ol" : "div", { class: "tvz-text tvz-mono", tabIndex: 0 });
-  for (const line of lines.slice(0, 4000)) list.append(h(block.numbered ? "li" : "div", { dir: "auto" }, line === "" ? "\u200b" : line));
+  for (const line of lines) list.append(h(block.numbered ? "li" : "div", { dir: "auto" }, line === "" ? "\u200b" : line));
   if (!block.preview || !block.data) return list;
   const box = h("div", {}, list);
   const show = h(
