@@ -42,6 +42,25 @@ test("all that a page at rest shows", async () => {
   await golden("browse", page.root);
 });
 
+test("other shards are opened from a page of its own that may, at once where it shows none; not from within a notebook", async () => {
+  const menu = async (config, more = {}) => {
+    const View = class extends BrowserView {
+      constructor(model, ...rest) {
+        const first = model.get("_first");
+        const get = (name) => (name === "_first" ? { ...first, config: { ...first.config, ...config } } : model.get(name));
+        super({ ...model, get, ...more }, ...rest);
+      }
+    };
+    page?.end();
+    page = await opened("browse", View);
+    return page.find(".tvz-opening")?.open;
+  };
+  assert.deepEqual(
+    [false, true, undefined, undefined],
+    [await menu({}), await menu({ title: "" }), await menu({ opens: false }), await menu({}, { media: undefined })],
+  );
+});
+
 test("arrows, letters and far keys move the cursor, and the pane follows", async () => {
   await browsing();
   const { columns, rowHeight } = page.view.grid.measure();
