@@ -253,6 +253,21 @@ test("a field is read to its end in parts of one MiB, and one that ends early is
   assert.deepEqual([], await readAll(around), "nobody waits for it any more");
 });
 
+test("sound whose bytes end early says so, and can be asked for again", async () => {
+  let broken = true;
+  const rpc = async (_, { start }) => ({ buffers: [new DataView(new ArrayBuffer(broken && start ? 0 : 1 << 20))] });
+  for (const size of [2 ** 21, 5 * 2 ** 20]) {
+    broken = true;
+    const { box } = shown([{ type: "audio", mime: "audio/wav" }], { size, rpc });
+    if (size > 4e6) click(box.querySelector("button"));
+    await until(() => text(box, ".tvz-note-bad").join() === "The member ended early.");
+    assert.equal(null, box.querySelector(".tvz-busy"));
+    broken = false;
+    click(box.querySelector("button"));
+    await until(() => box.querySelector("audio")?.src.startsWith("blob:"));
+  }
+});
+
 test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 or, where there is little room, of 8", async () => {
   const bytes = (msg) => new DataView(Uint8Array.from({ length: msg.length }, (_, at) => (msg.start + at) % 256).buffer);
   const requests = [];

@@ -273,8 +273,11 @@ function drawMedia(tag, block, around) {
     player.src = url;
     fill(box, player);
   };
-  if (around.size <= 4e6) load().catch((error) => fill(box, h("p", { class: "tvz-note tvz-note-bad" }, error.message)));
-  else fill(box, h("button", { onclick: () => load().catch((error) => around.say(error.message)) }, `load ${formatBytes(around.size)}`));
+  const begin = () =>
+    load().catch((error) => !around.signal.aborted && fill(box, h("p", { class: "tvz-note tvz-note-bad" }, error.message), again));
+  const again = h("button", { onclick: begin }, `load ${formatBytes(around.size)}`);
+  if (around.size <= 4e6) begin();
+  else fill(box, again);
   return box;
 }
 
