@@ -206,7 +206,7 @@ class BenchView {
       else leave(this.root);
       return true;
     }
-    if (this.sheet.shown) return false;
+    if (this.sheet.shown && name !== "?") return false;
     const acts = /** @type {Record<string, () => void>} */ ({
       s: () => this.stop(),
       p: () => this.pause(),
