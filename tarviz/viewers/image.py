@@ -83,7 +83,7 @@ def wider(blob: memoryview, page: int = 0) -> NDArray[Any] | None:
     tags = {} if own else _tiff_tags(blob)
     deep_png = bytes(blob[:8]) == b"\x89PNG\r\n\x1a\n" and bytes(blob[24:26]) in (b"\x10\2", b"\x10\6")
     bits, bands = max(tags.get(258, (1,))), tags.get(277, 1)
-    deep_tiff = (bits > 8 and bands > 1) or bits == 64 or bands > 4 or (bits >= 16 and max(tags.get(339, (1,))) == 2)
+    deep_tiff = (bits > 8 and bands > 1) or bits == 64 or bands > 4 or max(tags.get(339, (1,))) == 2
     if not (own or deep_png or deep_tiff or bytes(blob[:4]) in (b"II+\0", b"MM\0+")):  # BigTIFF
         return None
     try:

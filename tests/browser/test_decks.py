@@ -124,6 +124,23 @@ class TestWidget:
         assert 2 == tab.evaluate("Reveal.getIndices().h")
 
 
+def test_a_slide_of_more_lines_than_half_size_holds_scrolls_above_its_number_and_is_printed_whole(chromium: Any, tmp_path: Path):
+    path = tmp_path / "talk.md"
+    path.write_text(notebook(("slide", "md", "# Words"), ("slide", "md", "\n".join(f"- line {number}" for number in range(34)))), "utf-8")
+    tarviz.deck(path, pdf=True)
+    with look.browser(chromium) as context:
+        page = context.new_page()
+        page.goto(f"{path.with_suffix('.html').as_uri()}#/1")
+        look.until(page, "document.documentElement.dataset.tarvizDeck === 'ready'")
+        for _ in range(3):
+            page.keyboard.press("ArrowDown")
+        last, number = (page.locator(one).last.bounding_box() for one in ("li", ".slide-number"))
+        pdf = path.with_suffix(".pdf").read_bytes()
+
+        assert last["y"] + last["height"] < number["y"]
+        assert 2 == pdf.count(b"/Type /Page\n") + pdf.count(b"/Type /Page/")
+
+
 def test_the_speaker_sees_the_notes(chromium: Any, deck: Path):
     with look.browser(chromium) as context:
         page = context.new_page()

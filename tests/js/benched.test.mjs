@@ -54,5 +54,6 @@ test("digits turn to line, stages and results; the sheet has the keys meanwhile"
   assert.ok(!press(page.root, "1"));
   press(page.root, "Escape");
   assert.ok(!page.find(".tvz-sheet"));
+  for (const there of [true, false]) assert.deepEqual([true, there], [press(page.root, "?"), page.find(".tvz-sheet") !== null]);
   assert.equal("3", page.root.dataset.view);
 });

@@ -95,7 +95,7 @@ function sections(more = {}) {
     strips,
     records: ["k0", "k1"].map((key, number) => ({ key, number, shard: "s" })),
     originals: ["o0", "o1"],
-    last: false,
+    ...{ last: false, running: true },
     tile: (tile, { record, column, step }) => h("i", {}, `${tile} ${record}:${column}:${step}`),
     ...more,
   };
@@ -389,7 +389,7 @@ function compared({ poll = {}, state, answers = {}, pictures = [], ...config } =
   ends.push(() => (end.abort(), place.remove()));
   const all = (selector) => [...view.root.querySelectorAll(selector)];
   const button = (text) => all("button").find((one) => one.textContent.startsWith(text));
-  return { view, asked, states, cancelled, all, button, list: view.list, status: () => view.statusText };
+  return { view, asked, answers, states, cancelled, all, button, list: view.list, status: () => view.statusText };
 }
 
 test("at rest a comparison says what came out, and offers what can be done", () => {
@@ -594,9 +594,20 @@ test("a kernel that is gone is told once, and the page rests", async () => {
     [status().textContent, status().classList.contains("tvz-busy"), view.running],
   );
   assert.equal(1, asked.filter(([name]) => name === "poll").length);
-  const other = compared({ poll: { running: true }, answers: { ...ANSWERS, poll: { err: { ...err, code: "E_X" } } } });
+  const other = compared({
+    poll: { running: true, strips: FIRST.poll.strips.slice(1) },
+    answers: { ...ANSWERS, poll: { err: { ...err, code: "E_X" } } },
+  });
   await until(() => other.status().textContent === "It is gone. Run the cell.");
   assert.ok(!other.view.lost);
+  assert.deepEqual(
+    ["did not come"],
+    other.all(".tvz-strip-tiles p").map((one) => one.textContent),
+    "what was still to come",
+  );
+  other.view.tell();
+  assert.equal("It is gone. Run the cell.", other.status().textContent, "it stays said");
+  assert.deepEqual([], other.all(".tvz-busy"));
 });
 
 test("the page follows what runs, by one question at a time", async () => {
@@ -615,11 +626,33 @@ test("the page follows what runs, by one question at a time", async () => {
   assert.equal(length, polls().length);
 });
 
+test("what another page of the same comparison changed is shown when somebody comes back to this one", async () => {
+  const { view, asked, answers, status } = compared({ answers: { ...ANSWERS, poll: { ...FIRST.poll, status: "old news" } } });
+  const polls = () => asked.filter(([name]) => name === "poll").length;
+  const before = view.list.firstChild;
+  click(view.root, {}, "pointerenter");
+  await until(() => polls() === 1);
+  await new Promise((go) => setTimeout(go, 5));
+  assert.equal(before, view.list.firstChild, "what has not changed is not drawn anew");
+  answers.poll = { ...FIRST.poll, version: 2, status: "2 records" };
+  view.statusText.tabIndex = 0;
+  view.list.dispatchEvent(new FocusEvent("focusin", { bubbles: true, relatedTarget: view.statusText }));
+  assert.equal(1, polls(), "it was here all the time");
+  view.list.dispatchEvent(new FocusEvent("focusin", { bubbles: true }));
+  await until(() => status().textContent === "2 records");
+  for (const state of ["running", "lost"]) {
+    view[state] = true;
+    click(view.root, {}, "pointerenter");
+    view[state] = false;
+  }
+  assert.equal(2, polls());
+});
+
 test("keys are used or left to the browser; those of a slider, a chooser and a button are their own", async () => {
   const { view, list, asked, cancelled, all, button } = compared({ answers: { reroll: { columns: [] } } });
   for (const key of ["ArrowLeft", "a", "b", "w", "o", "t", "l", "s", "y", "?"]) {
     assert.ok(press(list, key), key);
-    if (key === "?") assert.ok(press(list, "Escape") && !view.keys.sheet.shown);
+    if (key === "?") assert.ok(press(list, "?") && !view.keys.sheet.shown);
   }
   assert.ok(!press(list, "z"));
   assert.deepEqual([false, true, true, true], [view.layers.shown, view.byTime, view.last, view.sliders.shown]);

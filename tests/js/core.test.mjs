@@ -145,7 +145,14 @@ test("a model that cannot send is a lost kernel, and ending rejects what waits",
   model.send = () => {
     throw new Error("Cannot send");
   };
-  await assert.rejects(makeRpc(model)("poll"), (error) => error.fault.code === "no-kernel" && /Run the cell again/.test(error.fault.hint));
+  const gone = (error) => error.fault.code === "no-kernel" && /Run the cell again/.test(error.fault.hint);
+  await assert.rejects(makeRpc(model)("poll"), gone);
+  const mute = fakeModel();
+  const call = makeRpc(mute);
+  const first = assert.rejects(call("poll"), isOvertaken);
+  mute.send = model.send;
+  await assert.rejects(call("poll"), gone, "the first cannot be cancelled any more");
+  await first;
   const end = new AbortController();
   const waiting = makeRpc(fakeModel(), { signal: end.signal })("poll");
   end.abort();

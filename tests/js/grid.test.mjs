@@ -473,7 +473,7 @@ async function nothing({ found = [], names = [], query, ...more } = {}) {
       config: { title: "t" },
       records: { count: 0, query: 1, done: true, failed: "", plain: () => more.plain ?? false, ...more.records },
     },
-    ...{ scan: { exact: true, lost: false, ...more.scan }, searches: { showAll: () => asked.push("all") } },
+    ...{ scan: { exact: true, total: 9, lost: false, ...more.scan }, searches: { showAll: () => asked.push("all") } },
     status: { trouble: (error) => asked.push(error.message) },
     rpc: async (name) => {
       asked.push(name);
@@ -508,6 +508,7 @@ test("where nothing shows it is told why, once, as soon as that is known", async
   assert.deepEqual(["There are no records in here.", ""], await text({ plain: true, records: { done: false } }));
   assert.deepEqual(["No record fits. ", "why,columns"], await text({ scan: { exact: false } }));
   assert.deepEqual(["No record fits. ", ""], await text({ scan: { lost: true } }));
+  assert.deepEqual(["There are no records in here.", ""], await text({ scan: { total: 0 } }), "whatever their order");
   assert.deepEqual(
     ["This cannot be asked: the line below says why. ", "why,columns"],
     await text({ records: { failed: "no column" }, wrong: "why" }),

@@ -226,7 +226,11 @@ test("the nearest point is measured in pixels", () => {
   assert.equal(1, nearest(Float32Array.from([0.1, 0, 0.04, 0, 0.12, 0]), LOOK, 50, 25, 14), "neither the first nor the last");
   assert.equal(0, nearest(Float32Array.from([0, 0.25, 0.2, 0]), LOOK, 50, 25, 14), "6 pixels up are nearer than 10 across");
   assert.equal(1, nearest(Float32Array.from([0, 0.8, 0.2, 0]), LOOK, 50, 25, 14), "20 pixels up are not");
-  assert.equal(-1, nearest(Float32Array.of(0, 0), EXACT, 64, 25, 14), "no nearer than the distance");
+  assert.deepEqual(
+    [0, -1],
+    [64, 64.5].map((x) => nearest(Float32Array.of(0, 0), EXACT, x, 25, 14)),
+    "14 pixels and no more",
+  );
 });
 
 test("a long line keeps as many corners as are allowed, in pairs", () => {
@@ -588,6 +592,19 @@ domTest("a click may tremble by three pixels, not by four; other buttons and a c
   drag([100, 100], [900, 100], [500, 500]);
   assert.equal(6, told.circled[0].length);
   assert.deepEqual([0, 0], map.centre);
+  end();
+});
+
+domTest("of dots that lie on each other the one that is drawn on top is clicked", () => {
+  const { map, told, end } = scattered();
+  const picked = (...shown) => {
+    map.show(Float32Array.of(0, 0, 0.004, 0, 0, 0), Uint32Array.of(1, 2, 3), shown.length ? Uint8Array.from(shown) : undefined);
+    for (const kind of ["pointerdown", "pointerup"]) click(map.root, { clientX: 500, clientY: 300 }, kind);
+    return told.picked.pop();
+  };
+  assert.deepEqual([2, 2, 1, 0], [picked(), picked(0, 0, 0), picked(1, 1, 0), picked(1, 0, 0)]);
+  map.zoom = 8;
+  assert.deepEqual([2, 0], [picked(), picked(1, 1, 0)], "from closer the dot beside it covers it no more");
   end();
 });
 

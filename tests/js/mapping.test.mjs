@@ -299,9 +299,13 @@ test("a colour that is no longer asked for is not taken, and one that fails is t
   waiting[2]({ r: LEGEND, buffers: [sent(Uint8Array.of(2, 2, 2)), sent(PALETTE)] });
   await new Promise(setImmediate);
   assert.equal(undefined, map.colours, "those were of the points before");
-  all.map_colours = fault();
+  let making = true;
+  all.map_colours = () => (making ? { r: { making: "counting" } } : Promise.reject(new Error("no try")));
   put(map.colour, "cls");
-  await until(() => note() === "no try");
+  await until(() => map.legend.querySelector(".tvz-busy"));
+  making = false;
+  await until(() => note() === "Error: no try");
+  assert.equal("", map.legend.textContent, "nothing is counted any more");
 });
 
 test("points whose records do not show are faint; it is asked once for each search, and again when it is done", async () => {

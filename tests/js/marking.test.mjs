@@ -142,7 +142,7 @@ function server() {
 
 function page(rpc) {
   const marks = new Marks(rpc, () => {}, []);
-  const at = { query: 0, at: 0 };
+  const at = { query: 0, at: 0, count: 40 };
   const words = [];
   const around = {
     marks,
@@ -215,6 +215,9 @@ test("all, none and the others are told, with a way back; one and a range are no
   around.rows.items.clear();
   curation.toggle();
   assert.equal("The record is still on its way: mark it when it shows.", words.pop());
+  at.count = 0;
+  curation.toggle();
+  assert.equal("No record shows that could be marked.", words.pop());
   curation.go(Promise.reject(new Error("no")), "", "");
   await new Promise(setImmediate);
   assert.equal("Error: no", words.pop());

@@ -42,6 +42,25 @@ test("all that a page at rest shows", async () => {
   await golden("browse", page.root);
 });
 
+test("other shards are opened from a page of its own that may, at once where it shows none; not from within a notebook", async () => {
+  const menu = async (config, more = {}) => {
+    const View = class extends BrowserView {
+      constructor(model, ...rest) {
+        const first = model.get("_first");
+        const get = (name) => (name === "_first" ? { ...first, config: { ...first.config, ...config } } : model.get(name));
+        super({ ...model, get, ...more }, ...rest);
+      }
+    };
+    page?.end();
+    page = await opened("browse", View);
+    return page.find(".tvz-opening")?.open;
+  };
+  assert.deepEqual(
+    [false, true, undefined, undefined],
+    [await menu({}), await menu({ title: "" }), await menu({ opens: false }), await menu({}, { media: undefined })],
+  );
+});
+
 test("arrows, letters and far keys move the cursor, and the pane follows", async () => {
   await browsing();
   const { columns, rowHeight } = page.view.grid.measure();
@@ -636,6 +655,28 @@ test("tiles grow and shrink by keys and chooser, and the first record in view st
   };
   assert.equal(0, top(-1, 256));
   assert.equal(Math.floor(40 / grid.measure().columns) * grid.measure().rowHeight, top(0, 256), "or the one under the cursor");
+});
+
+test("going to a key arrives where the record lies, whatever kept it away, and says what was let go", async () => {
+  await browsing("kinds");
+  const { searches, records } = page.view;
+  const gone = async (wish, number = 4) => {
+    await searches.run(wish);
+    await searches.goTo(keyOf(number));
+    await until(() => pane() === keyOf(number));
+    const { descending, objects, sort } = records.wish;
+    return [records.at, descending, objects, sort, /Let go for it: (.*)\.$/.exec(status())?.[1]];
+  };
+  const plain = [3, false, false, "order"]; // its records begin at number 1
+  assert.deepEqual([...plain, "filters"], await gone({ where: "cls = 0" }));
+  assert.deepEqual([...plain, "filters, the order, a tile a box"], await gone({ where: "cls = 0", descending: true, objects: true }));
+  assert.deepEqual([...plain, "the order, a tile a box"], await gone({ sort: "key", objects: true }));
+  assert.deepEqual([2, true, false, "order", undefined], await gone({ descending: true }), "it is shown as it is");
+  assert.deepEqual([0, false, true, "order", undefined], await gone({ descending: false, objects: true }, 1), "it has boxes");
+  await searches.run({ where: "cls = 99" });
+  await until(() => page.button("show all"));
+  click(page.button("show all"));
+  await until(() => records.count === 6 && !records.wish.objects);
 });
 
 test("a search that finds nothing comes to rest, too", async () => {

@@ -58,6 +58,12 @@ test("notes, facts and texts", () => {
   assert.deepEqual(["plain"], text(box, "div.tvz-text > div"));
   assert.deepEqual(["size", "3 B"], text(box, "dl > *"));
   assert.equal(5, box.children.length);
+  const long = (count) => text(shown([{ type: "text", text: "x\n".repeat(count), numbered: true }]).box, "li");
+  assert.deepEqual(
+    [4000, 4001],
+    [4000, 5200].map((count) => long(count).length),
+  );
+  assert.deepEqual(["x", "… 1,200 more lines", "… 1 more line"], [long(5200).at(-2), long(5200).at(-1), long(4001).at(-1)]);
 });
 
 test("a conversation tells who speaks, and how much is left out", () => {
@@ -247,6 +253,21 @@ test("a field is read to its end in parts of one MiB, and one that ends early is
   assert.deepEqual([], await readAll(around), "nobody waits for it any more");
 });
 
+test("sound whose bytes end early says so, and can be asked for again", async () => {
+  let broken = true;
+  const rpc = async (_, { start }) => ({ buffers: [new DataView(new ArrayBuffer(broken && start ? 0 : 1 << 20))] });
+  for (const size of [2 ** 21, 5 * 2 ** 20]) {
+    broken = true;
+    const { box } = shown([{ type: "audio", mime: "audio/wav" }], { size, rpc });
+    if (size > 4e6) click(box.querySelector("button"));
+    await until(() => text(box, ".tvz-note-bad").join() === "The member ended early.");
+    assert.equal(null, box.querySelector(".tvz-busy"));
+    broken = false;
+    click(box.querySelector("button"));
+    await until(() => box.querySelector("audio")?.src.startsWith("blob:"));
+  }
+});
+
 test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 or, where there is little room, of 8", async () => {
   const bytes = (msg) => new DataView(Uint8Array.from({ length: msg.length }, (_, at) => (msg.start + at) % 256).buffer);
   const requests = [];
@@ -285,8 +306,10 @@ test("bytes are fetched as they are scrolled to, in parts of 16 KiB, rows of 16 
 test("a view of bytes begins at the one that is asked for, and reaches the last of many", () => {
   const rowsOf = (size, from, scrollTop) => {
     const hex = drawHex(shown([], { size }).around, from);
+    const draw = () => hex.dispatchEvent(new Event("scroll"));
+    draw();
     if (scrollTop) hex.scrollTop = scrollTop;
-    hex.dispatchEvent(new Event("scroll"));
+    draw();
     return [hex.scrollTop, hex.querySelector("pre").textContent.split("\n")];
   };
   const [top, rows] = rowsOf(40_000, 1601);
@@ -297,6 +320,18 @@ test("a view of bytes begins at the one that is asked for, and reaches the last 
     ["00000000  00 01", "00000010  10   "],
     dump.map((line) => line.slice(0, 15)),
   );
+});
+
+test("bytes on top stay there when there is room for more or fewer of them, and while the view is hidden", () => {
+  const hex = drawHex(shown([], { size: 40_000 }).around, 1601);
+  const wide = (width) => {
+    Object.defineProperty(hex, "clientWidth", { value: width, configurable: true });
+    hex.dispatchEvent(new Event("scroll")); // as its observer does
+    return hex.querySelector("pre").textContent.slice(0, 8);
+  };
+  assert.deepEqual(["00000640", "00000640", "00000640", "00000640"], [1000, 559, 560, 0].map(wide));
+  hex.scrollTop += 18;
+  assert.deepEqual(["00000650", "00000650", "00000650"], [1000, 400, 1000].map(wide));
 });
 
 test("bytes that cannot be had say why, and are asked for again", async () => {
@@ -774,6 +809,46 @@ test("a card: pictures beside each other, what lies over the first, other fields
   const named = drawn({ ext: "jpg", panel: panel(image), card: { items: [], named: many } });
   assert.deepEqual(many.slice(0, 40), text(named[1], "button"));
   assert.equal(1, drawn({ ext: "jpg", panel: panel(image) }).length);
+  const side = (width) => {
+    const [one] = drawn({ ext: "jpg", panel: panel(image), over: { ...over, width, shapes: [["box", [0, 0, 1, 1], "", null]] } });
+    const { view } = one.querySelector(".tvz-frame");
+    const calls = [];
+    const pen = new Proxy(
+      {},
+      {
+        get:
+          (_, name) =>
+          (...values) =>
+            calls.push([name, ...values]),
+        set: () => true,
+      },
+    );
+    view.over(pen, { scale: 10, x: 0, y: 0 });
+    return calls.find(([name]) => name === "strokeRect")[3];
+  };
+  assert.deepEqual([10, 5, 10], [4, 8, 0].map(side), "in pixels of this picture, of one twice its size, of an unknown one");
+});
+
+test("a sound of a card is fetched as the field that it is; one that is not listed is not fetched", async () => {
+  const drawn = (fields) => {
+    const { around, told } = shown([], { fields, mediaOf: () => "" });
+    const panel = (blocks) => ({ controls: [], facts: [], blocks });
+    const items = [{ ext: "mp3", part: "sound", panel: panel([{ type: "audio", mime: "audio/mpeg" }]) }];
+    const record = { ext: "txt", panel: panel([{ type: "note", tone: "bad", text: "" }]), card: { items, named: [] } };
+    return [placed(...drawCard(record, [], around, new Layers({}, () => {}))).textContent, told.requests];
+  };
+  assert.match(
+    drawn([
+      { ext: "txt", size: 1 },
+      { ext: "mp3", size: 5e6 },
+    ])[0],
+    /load 5\.00 MB$/,
+  );
+  assert.deepEqual([], drawn([])[1]);
+  assert.deepEqual(
+    ["part", 0, 7],
+    (([name, { start, length }]) => [name, start, Math.min(length, 7)])(drawn([{ ext: "mp3", size: 7 }])[1][0]),
+  );
 });
 
 test("a card: what is seen or heard stands above the other fields, figures below; of a field what is told at a glance", () => {
@@ -962,7 +1037,9 @@ test("a cloud is dragged, comes closer by the wheel, and stops at the poles", as
   close(seen(0.9, 0.4, Math.exp(-0.16)), await red());
   wheel(cloud, 1e6);
   close(seen(0.9, 0.4, 0.2), await red());
-  wheel(cloud, (-1e3 * Math.log(5)) / 1.6);
+  wheel(cloud, -1e6);
+  wheel(cloud, (1e3 * Math.log(20)) / 1.6);
+  close(seen(0.9, 0.4, 1), await red());
   click(cloud, { buttons: 1, movementX: 0, movementY: 1000 }, "pointermove");
   close(seen(0.9, 1.57), await red());
   click(cloud, { buttons: 1, movementX: 0, movementY: -1000 }, "pointermove");
@@ -1036,6 +1113,10 @@ test("the label doctor shows who is taken for whom; a cell filters, surest first
       ["doctor", "differ", "label", "sure", true],
     ],
     orders,
+  );
+  assert.deepEqual(
+    ["cls", "guess"],
+    [...doctor.root.querySelectorAll("select")].map((one) => one.value),
   );
   put(doctor.root.querySelector("[data-name='doctor predicted']"), "other");
   await until(() => asked.length === 2);

@@ -21,6 +21,7 @@ import {
   topOf,
   visible,
 } from "../../tarviz/widgets/host/core.mjs";
+import { KeySheet } from "../../tarviz/widgets/host/sheet.mjs";
 import { formatMs, formatRate, ticks } from "../../tarviz/widgets/bench/figures.mjs";
 import { splitters } from "../../tarviz/widgets/browse/page/splitters.mjs";
 import { click, placed, press, test, until } from "./dom.mjs";
@@ -285,4 +286,25 @@ test("edges say how wide they are, move both ways, and the next page finds them 
   assert.deepEqual(["140px", "240px"], widths());
   localStorage.clear();
   end.abort();
+});
+
+test("a sheet of keys has a line below them where there is one to say", () => {
+  const said = (...more) => {
+    const root = placed();
+    new KeySheet(
+      [["a b", "both"]],
+      () => root,
+      () => {},
+      ...more,
+    ).toggle();
+    root.remove();
+    return [...root.querySelectorAll("dt, dd, p")].map((one) => `${one.localName} ${one.textContent}`);
+  };
+  assert.deepEqual(
+    [
+      ["dt a b", "dd both"],
+      ["dt a b", "dd both", "p words to filter by"],
+    ],
+    [said(), said("words to filter by")],
+  );
 });

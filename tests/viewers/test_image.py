@@ -171,9 +171,9 @@ class TestImage(ViewerTests):
     @pytest.mark.parametrize(
         ("dtype", "bands", "summary"),
         [
-            ("u2", 1, "24×20 I;16 TIFF"), ("i2", 1, "24×20, 1 × int16"), ("f4", 1, "24×20 F TIFF"),
-            ("f8", 1, "24×20, 1 × float64"), ("u1", 3, "24×20 RGB TIFF"), ("u1", 4, "24×20 RGBA TIFF"), ("u1", 5, "24×20, 5 × uint8"),
-            ("u2", 3, "24×20, 3 × uint16"), ("u2", 4, "24×20, 4 × uint16"), ("u2", 5, "24×20, 5 × uint16"),
+            ("u2", 1, "24×20 I;16 TIFF"), ("i2", 1, "24×20, 1 × int16"), ("i1", 1, "24×20, 1 × int8"),
+            ("f4", 1, "24×20 F TIFF"), ("f8", 1, "24×20, 1 × float64"), ("u1", 3, "24×20 RGB TIFF"), ("u1", 4, "24×20 RGBA TIFF"),
+            ("u1", 5, "24×20, 5 × uint8"), ("u2", 3, "24×20, 3 × uint16"), ("u2", 4, "24×20, 4 × uint16"), ("u2", 5, "24×20, 5 × uint16"),
         ],
     )  # fmt: skip
     def test_what_pillow_makes_less_of_is_read_as_it_is(self, dtype: str, bands: int, summary: str):
@@ -184,6 +184,15 @@ class TestImage(ViewerTests):
 
         assert summary == self.panel("tif", out.getvalue()).summary
         assert (3 if bands in (3, 4) else 2) == pixels(viewers.tile(out.getvalue(), Meta("tif"), 96)).ndim
+
+    def test_a_signed_tiff_of_8_bits_shows_its_numbers(self):
+        tifffile = pytest.importorskip("tifffile", reason="tifffile is not installed (extra `media`)")
+        out = io.BytesIO()
+        tifffile.imwrite(out, np.array([[-1, -128], [127, 0]], np.int8))
+        drawn, counted = self.panel("tif", out.getvalue()).blocks
+
+        assert [-1, -128, 127, 0] == np.frombuffer(drawn.values, "<i4").tolist()
+        assert "values -128…127" == counted.label
 
     @pytest.mark.parametrize("tile", [None, (16, 16)], ids=["strips", "tiles"])
     def test_a_whole_tiff_that_nothing_here_draws_is_not_called_damaged(self, tile, monkeypatch):

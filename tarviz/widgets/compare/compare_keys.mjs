@@ -45,7 +45,7 @@ export class CompareKeys {
       else leave(view.root);
       return true;
     }
-    if (this.sheet.shown) return false;
+    if (this.sheet.shown && name !== "?") return false;
     if (view.stage.root.contains(/** @type {Node} */ (event.target)) && view.stage.key(name)) return true;
     const to = step(name, view.at, { order: view.order, lengths: view.lengths, last: view.last });
     if (to) {

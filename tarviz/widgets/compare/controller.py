@@ -39,7 +39,7 @@ from tarviz.widgets.compare.chain_preview import (
 from tarviz.widgets.compare.named_chains import Chains, draw_columns
 from tarviz.widgets.compare.value_picture import encode_pixels, pixels_of
 from tarviz.widgets.host import contact_sheet
-from tarviz.widgets.host.behind import start_thread
+from tarviz.widgets.host.behind import failure, start_thread
 from tarviz.widgets.host.rpc import Answer, Controller, Message, rpc
 from tarviz.widgets.panes.overlays import Overlays
 
@@ -181,12 +181,15 @@ class Compare(Controller):
 
     def work(self, column: Column, record: int, turn: int) -> None:
         """One strip, or a whole column of another runner; called by the thread."""
-        if not self._closed and turn == column.turn:
-            if column.runner == EAGER:
-                strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, self.overlays)
-                self._keep(column, record, strip)
-            else:
-                self._elsewhere(column)
+        try:
+            if not self._closed and turn == column.turn:
+                if column.runner == EAGER:
+                    strip = trace(column, self.records[record], self.originals[record].ext, self.epoch, self._room, self.overlays)
+                    self._keep(column, record, strip)
+                else:
+                    self._elsewhere(column)
+        except Exception as error:  # noqa: BLE001 - a thread that ends would leave its pages waiting
+            self.fault = failure(error, f"comparing {column.name}")
         with self.changed:
             self._waiting -= 1
             self.version += 1

@@ -7,6 +7,7 @@ import { h } from "../host/core.mjs";
 export function recordSections(view) {
   const order = view.order;
   const several = order.length > 1;
+  const waiting = () => h("p", { class: `tvz-faint${view.running ? " tvz-busy" : ""}` }, view.running ? "running" : "did not come");
   return view.records.map((record, number) => {
     const origin = view.tile(view.originals[number], { record: number, column: order[0], step: -1 });
     const strips = order.map((column) => {
@@ -23,12 +24,7 @@ export function recordSections(view) {
       );
       if (strip && !tiles.length) tiles.push(h("p", { class: "tvz-faint" }, "no ops"));
       const shown = view.last ? tiles.slice(-1) : tiles;
-      return h(
-        "div",
-        { class: "tvz-strip" },
-        label,
-        h("div", { class: "tvz-strip-tiles" }, ...(strip ? shown : [h("p", { class: "tvz-faint tvz-busy" }, "running")])),
-      );
+      return h("div", { class: "tvz-strip" }, label, h("div", { class: "tvz-strip-tiles" }, ...(strip ? shown : [waiting()])));
     });
     return h(
       "section",

@@ -184,7 +184,7 @@ export async function pageModel(page = document.baseURI) {
               content.id,
               "NoServer",
               `The server of this page does not answer (${error.message}).`,
-              "Start it again: tarviz browse in its terminal, or the Jupyter server.",
+              "Start it again: tarviz in its terminal, or the Jupyter server.",
             ),
             [],
           ),

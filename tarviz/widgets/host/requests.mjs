@@ -107,8 +107,12 @@ export function makeRpc(model, { signal, limit = 2, timeout = 4000, onSlow = () 
         for (const job of [...flying.values()]) {
           if (job.name !== name || job.keep) continue;
           drop(job);
-          model.send({ k: "tvz:cancel", id: job.id });
           job.fail(overtaken());
+          try {
+            model.send({ k: "tvz:cancel", id: job.id });
+          } catch {
+            // the kernel is gone: the request that follows says so
+          }
         }
       }
       const job = { id: `${session}-${(count += 1)}`, name, msg, done, fail, timer: 0, keep };

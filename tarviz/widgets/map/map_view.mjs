@@ -240,6 +240,7 @@ export class MapView {
       fill(this.legend);
       this.repaint();
     } catch (error) {
+      if (wanted()) fill(this.legend);
       this.trouble(error);
     }
   }

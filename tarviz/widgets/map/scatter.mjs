@@ -16,14 +16,18 @@ export const dotOf = (count, zoom) =>
     Math.min(9, (count < 300 ? 7 : count < 3000 ? 5 : count < 30_000 ? 3.5 : count < 200_000 ? 2 : 1.2) * Math.min(2, zoom ** 0.3)),
   );
 
-/** The point nearest to a place within a distance in pixels, −1 where there is none. @param {Float32Array} places @param {import("./painters.mjs").Look} look @param {number} px @param {number} py @param {number} within */
-export function nearest(places, { scaleX, scaleY, atX, atY }, px, py, within) {
+/**
+ * The point that is seen at a place: of those whose dots cover it the one drawn last, else the nearest within a distance in pixels; −1 where there is none.
+ * @param {Float32Array} places @param {import("./painters.mjs").Look} look @param {number} px @param {number} py @param {number} within
+ * @param {Uint8Array} [shown] 0 for those that are drawn below the others
+ */
+export function nearest(places, { scaleX, scaleY, atX, atY, dot }, px, py, within, shown) {
   const [x, y] = [(px - atX) / scaleX, (atY - py) / scaleY];
   let best = within * within;
   let found = -1;
   for (let at = 0; at < places.length; at += 2) {
-    const distance = ((places[at] - x) * scaleX) ** 2 + ((places[at + 1] - y) * scaleY) ** 2;
-    if (distance >= best) continue;
+    const distance = Math.max((dot / 2) ** 2, ((places[at] - x) * scaleX) ** 2 + ((places[at + 1] - y) * scaleY) ** 2);
+    if (distance > best || (distance === best && shown?.[found] && !shown[at / 2])) continue;
     best = distance;
     found = at / 2;
   }
@@ -106,6 +110,7 @@ export class Scatter {
    */
   show(places, colours, shown) {
     this.places = places;
+    this.shown = shown;
     const count = colours.length;
     this.faint = 0;
     if (shown) for (let at = 0; at < count; at += 1) this.faint += shown[at] ? 0 : 1;
@@ -266,7 +271,7 @@ export class Scatter {
       "pointerup",
       (/** @type {PointerEvent} */ e) => {
         if (drag?.still) {
-          const point = nearest(this.places, this.look(), ...this.spot(e), CLOSE);
+          const point = nearest(this.places, this.look(), ...this.spot(e), CLOSE, this.shown);
           if (drag.line) this.line = [];
           if (point >= 0) this.onPick(point);
         } else if (drag?.line && this.line.length >= 6) {
@@ -326,7 +331,7 @@ export class Scatter {
     requestAnimationFrame(() => {
       const [x, y] = this.pointed ?? spot;
       this.pointed = undefined;
-      if (!this.signal.aborted) this.onHover(nearest(this.places, this.look(), x, y, CLOSE), x, y);
+      if (!this.signal.aborted) this.onHover(nearest(this.places, this.look(), x, y, CLOSE, this.shown), x, y);
     });
   }
 }

@@ -3,7 +3,7 @@
 
 import { drawPoints } from "./cloud.mjs";
 import { drawImage } from "./picture.mjs";
-import { copyText, fill, formatBytes, formatCount, h, scrollOf, table, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
+import { copyText, fill, formatBytes, formatCount, h, plural, scrollOf, table, topOf, visible, MAX_SCROLL } from "../host/core.mjs";
 import { drawPlot, plotColours } from "../host/plot.mjs";
 
 /**
@@ -123,12 +123,16 @@ function drawControls(controls, around) {
   return row;
 }
 
+const MAX_LINES = 4000;
+
 /** @param {any} block @param {DataView[]} buffers */
 function drawText(block, buffers) {
   const lines = block.text.split("\n");
   if (lines.length > 1 && lines.at(-1) === "") lines.pop();
+  const left = lines.splice(MAX_LINES).length;
+  if (left) lines.push(`… ${plural(left, "more line")}`);
   const list = h(block.numbered ? "ol" : "div", { class: "tvz-text tvz-mono", tabIndex: 0 });
-  for (const line of lines.slice(0, 4000)) list.append(h(block.numbered ? "li" : "div", { dir: "auto" }, line === "" ? "\u200b" : line));
+  for (const line of lines) list.append(h(block.numbered ? "li" : "div", { dir: "auto" }, line === "" ? "\u200b" : line));
   if (!block.preview || !block.data) return list;
   const box = h("div", {}, list);
   const show = h(
@@ -269,8 +273,11 @@ function drawMedia(tag, block, around) {
     player.src = url;
     fill(box, player);
   };
-  if (around.size <= 4e6) load().catch((error) => fill(box, h("p", { class: "tvz-note tvz-note-bad" }, error.message)));
-  else fill(box, h("button", { onclick: () => load().catch((error) => around.say(error.message)) }, `load ${formatBytes(around.size)}`));
+  const begin = () =>
+    load().catch((error) => !around.signal.aborted && fill(box, h("p", { class: "tvz-note tvz-note-bad" }, error.message), again));
+  const again = h("button", { onclick: begin }, `load ${formatBytes(around.size)}`);
+  if (around.size <= 4e6) begin();
+  else fill(box, again);
   return box;
 }
 
@@ -310,13 +317,13 @@ export function drawHex(around, from = 0) {
   const tall = () => box.clientHeight || 180;
   const measure = () => {
     const fits = box.clientWidth >= 560 ? 16 : 8;
-    if (fits === width) return;
+    if (fits === width || (width && !box.clientWidth)) return; // hidden, it stays as it is
+    const top = width ? Math.floor(topOf(box.scrollTop, layout, tall()) / HEX_ROW) * width : from;
     width = fits;
     rows = Math.ceil(around.size / width);
     layout = { ...layout, height: rows * HEX_ROW, scrollHeight: Math.min(rows * HEX_ROW, MAX_SCROLL) };
     area.style.height = `${layout.scrollHeight}px`;
-    if (from) box.scrollTop = scrollOf(Math.floor(from / width) * HEX_ROW, layout, tall());
-    from = 0;
+    box.scrollTop = scrollOf(Math.floor(top / width) * HEX_ROW, layout, tall());
   };
   const lines = h("pre", { class: "tvz-hex-lines tvz-mono" });
   const box = h("div", { class: "tvz-hex", tabIndex: 0, role: "region", "aria-label": `bytes, ${around.size} in all` }, area, lines);

@@ -131,6 +131,16 @@ class TestWhatATileSays:
 
         assert "RuntimeError" in message["r"]["strips"][0]["tiles"][0]["error"]
 
+    def test_a_value_that_cannot_be_looked_at_is_said_and_ends_nothing_else(self, shard: Path):
+        class Wordless:
+            def __repr__(self) -> str:
+                raise ValueError("no words")
+
+        run = done(shard, {"bad": [Func(lambda record: {**record, "cls": Wordless()})], "good": "keep(cls)"}, records=1)
+
+        assert "E_INTERNAL: comparing bad: ValueError: no words." in run.status
+        assert [None, ["0"]] == [strips and [tile.text for tile in strips.tiles] for strips in (c.strips[0] for c in run.columns)]
+
     def test_an_op_on_the_record_shows_the_field_that_stands_for_it(self, shard: Path):
         run = done(shard, "decode(png)|rename(image=png)|keep(cls)", records=1)
 

@@ -19,7 +19,8 @@ export class Curation {
   toggle() {
     const { records, rows, marks, status } = this.around;
     const row = rows.items.get(records.at)?.id;
-    if (row === undefined) return status.say("The record is still on its way: mark it when it shows.");
+    if (row === undefined)
+      return status.say(records.count ? "The record is still on its way: mark it when it shows." : "No record shows that could be marked.");
     this.anchor = records.at;
     return this.run(marks.has(row) ? marks.change([], [row]) : marks.change([row], []), false);
   }

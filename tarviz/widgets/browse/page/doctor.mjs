@@ -37,8 +37,9 @@ export class Doctor {
           },
         },
         h("option", { value: "" }, `${text} …`),
-        ...choices.map((/** @type {string} */ one) => h("option", { value: one, selected: one === found[name] }, one)),
+        ...choices.map((/** @type {string} */ one) => h("option", { value: one }, one)),
       );
+      select.value = found[name] ?? "";
       return select;
     };
     return h(

@@ -15,7 +15,7 @@ export class Empty {
   /** Whether there is nothing to show, which is said once. */
   tell() {
     const { records, scan, searches } = this.around;
-    const plain = records.plain();
+    const plain = records.plain() || (scan.exact && !scan.total);
     const nothing = records.count === 0 && (plain ? scan.exact : records.done);
     this.root.hidden = !nothing;
     if (!nothing || this.told === records.query) return nothing;

@@ -6,6 +6,9 @@ import { isOvertaken } from "../../host/requests.mjs";
 
 const AWAITED = "It is known, but not shown yet: the shards before it are still being scanned.";
 
+/** A search that keeps nothing away. */
+const ALL = { where: "", shard: null, only: false, area: null, objects: false };
+
 /** Whether the records are in the order of the line below their tiles, whatever that is. @param {any} wish */
 export const byCaption = (wish) => wish.sort === "label" && !wish.column;
 
@@ -181,7 +184,7 @@ export class Search {
   showAll() {
     this.view.records.picks.clear();
     this.view.map.trace();
-    return this.run({ where: "", shard: null, only: false, area: null });
+    return this.run(ALL);
   }
 
   drawPicks() {
@@ -213,16 +216,22 @@ export class Search {
     );
   }
 
+  /** The row of a key and where it shows, as soon as the search is that far. @param {string} text @param {number} [at] */
+  async find(text, at) {
+    const { view } = this;
+    for (let rest = 25; ; rest *= 2) {
+      const { r } = await view.rpc("find", { text, at });
+      if (r.position !== null || view.records.done || rest > 2000) return r;
+      await new Promise((go) => setTimeout(go, rest));
+      await view.polls.now();
+    }
+  }
+
   /** Stand on the record a link or a call names, among those its filters show: they are never dropped for it. @param {string} text @param {number} at */
   async startAt(text, at) {
     const { view, restoring } = this;
     try {
-      let { r } = await view.rpc("find", { text, at });
-      for (let rest = 25; r.position === null && !view.records.done && rest < 3000; rest *= 2) {
-        await new Promise((go) => setTimeout(go, rest)); // what the filters leave is still being found
-        await view.polls.now();
-        ({ r } = await view.rpc("find", { text, at }));
-      }
+      const r = await this.find(text, at); // what the filters leave may still be being found
       if (restoring !== this.restoring) return undefined;
       if (r.position !== null) return this.stand(r);
       view.status.say(view.records.done ? `${text} is not among the records shown.` : AWAITED);
@@ -243,22 +252,33 @@ export class Search {
     view.select(found.position, found.row);
   }
 
-  /** @param {string} text */
+  /** What keeps records from where they lie, in words. */
+  held() {
+    const { picks, wish } = this.view.records;
+    const held = { filters: wish.where.trim() || picks.size, "the shard": wish.shard !== null, "marked only": wish.only };
+    const shown = { "the line on the map": wish.area, "the order": wish.sort !== "order" || wish.descending, "a tile a box": wish.objects };
+    return Object.entries({ ...held, ...shown }).flatMap(([name, on]) => (on ? [name] : []));
+  }
+
+  /** Stand on a record, wherever it is: what hides it is let go, and that is said. @param {string} text */
   async goTo(text) {
     const { view } = this;
     view.tools.go.hidden = true;
     if (!text.trim()) return;
+    this.restoring = undefined;
     try {
       let { r } = await view.rpc("find", { text });
-      if (r.position === null && !view.records.plain()) {
+      const gone = r.position === null ? this.held() : [];
+      if (gone.length) {
         view.records.picks.clear();
         view.map.trace();
-        await this.run({ where: "", sort: "order", shard: null, only: false, area: null }, true);
-        ({ r } = await view.rpc("find", { text }));
+        await this.run({ ...ALL, sort: "order", column: undefined, descending: false }, true);
       }
+      if (r.position === null) r = await this.find(text);
       if (r.position === null) return view.status.say(AWAITED);
       this.stand(r);
       view.list.focus();
+      if (gone.length) view.status.say(`It was not among the records shown. Let go for it: ${gone.join(", ")}.`);
     } catch (error) {
       view.status.trouble(error);
     }
