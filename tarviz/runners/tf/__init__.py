@@ -44,7 +44,7 @@ except ImportError as error:
 
 from tarviz.runners.tf import routes, service
 from tarviz.runners.tf.dataset import GraphRecords
-from tarviz.runners.tf.routes import ServiceAddress, ShapeOptions
+from tarviz.runners.tf.routes import ShapeOptions
 from tarviz.runners.tf.source import PipelineSource
 
 _LEARN = 28 << 20  # bytes, less than glibc's 32 MiB
@@ -99,9 +99,8 @@ def run(pipeline: Pipeline, **options: Unpack[TfKeywords]) -> Any:
     whole_numbers(shuffle=options["shuffle"], repeat=repeat, num_workers=num_workers, prefetch=options["prefetch"], epoch=epoch)
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
-    place: Elsewhere | ServiceAddress | None
     if service.check(engine, options["on_loss"], graph):
-        place = ServiceAddress(address, num_workers, ordered)
+        place: Elsewhere | None = Elsewhere(service.ENGINE, address, num_workers, ordered)
     else:
         place = elsewhere(pipeline, engine, address, num_workers, send_functions=options["send_functions"], ordered=ordered)
         if place is not None and graph:

@@ -79,16 +79,8 @@ def check(engine: str | Elsewhere | None, on_loss: str | None, graph: bool | Non
     return True
 
 
-def service(
-    address: str | None,
-    calls: int | None,
-    ordered: bool,
-    fields: Mapping[str, tuple[str, ...]],
-    steps: list[GraphStep],
-    step: GraphStep,
-    schema: Structure,
-) -> Service:
-    """The service at `grpc://host:port`; `UsageError` where nobody answers there, or an op does not run in a graph."""
+def service(place: Elsewhere, fields: Mapping[str, tuple[str, ...]], steps: list[GraphStep], step: GraphStep, schema: Structure) -> Service:
+    """The service at the address of `place`; `UsageError` where nobody answers there, or an op does not run in a graph."""
     if python := next((step for step in steps if step.python), None):
         what = str(python.chain) or "a selection out of JSON"
         raise UsageError(
@@ -97,7 +89,8 @@ def service(
         )
     if not fields:
         raise UsageError("the pipeline reads no field, so there is nothing for a tf.data service to do.", hint="Leave engine= out.")
-    return Service(ENGINE, f"grpc://{Dispatcher(address).address}", calls or None, ordered, True, None, fields, tuple(steps), step, schema)
+    address = f"grpc://{Dispatcher(place.address).address}"
+    return Service(ENGINE, address, place.count or None, place.ordered, True, None, fields, tuple(steps), step, schema)
 
 
 class ServiceWorkers:
