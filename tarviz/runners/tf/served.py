@@ -16,10 +16,11 @@ from tarviz.model.types import URL
 from tarviz.model.urls import local_path
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
+from tarviz.read.blocks import members_of
 from tarviz.read.indexed import usable_index
 from tarviz.read.stream import ReadReport
 from tarviz.runners.shares import Piece, trusted_index
-from tarviz.runners.tf.feed import lacks, members_of
+from tarviz.runners.tf.feed import lacks
 
 _RUN = 64, 4 << 20  # records and bytes of a run, at most
 _MOST = 1 << 30  # bytes of the columns: they are part of a graph, which has at most 2 GB
