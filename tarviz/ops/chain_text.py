@@ -140,7 +140,7 @@ class _Reader:
     shift: int
 
     def source(self, node: ast.expr | ast.keyword) -> str:
-        return self.text[node.col_offset + self.shift : (node.end_col_offset or 0) + self.shift]
+        return self.text[node.col_offset + self.shift :][: (node.end_col_offset or 0) - node.col_offset]
 
     def error(self, message: str, node: ast.expr | ast.keyword, hint: str | None = None) -> ChainError:
         return error_at(message, self.text, node.col_offset + self.shift, hint=hint)
