@@ -1,33 +1,31 @@
 """Chain text: calls with literal arguments, `resize(jpg, (32, 32))`, read and printed.
 
 Bare names are strings, dots, hyphens and semicolons inside them included (`seg.png`, `jpg;png`); the rest are Python literals.
-Nothing is evaluated: Python's parser reads a text in which names and strings are hidden.
+Nothing is evaluated.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tarviz.model.errors import ChainError
 
-_STRING = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
 _TOKEN = re.compile(
-    rf"""(?P<space>\s+)
-      | (?P<name>[^\W\d]\w*(?:[.;\-]\w+)*|(?:{_STRING})(?=\s*=))
-      | (?P<string>{_STRING})
+    r"""(?P<space>\s+)
+      | (?P<string>'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")
       | (?P<number>[+-]?(?:\d[\d_]*(?:\.[\d_]*)?|\.\d[\d_]*)(?:[eE][+-]?\d+)?(?![\w.]))
-      | (?P<mark>[()\[\]{{}},:=|])
-      | (?P<wrong>.)""",
+      | (?P<name>[^\W\d]\w*(?:[.;\-]\w+)*)
+      | (?P<mark>[()\[\]{},:=|])""",
     re.VERBOSE,
 )
 _BARE = re.compile(r"[^\W\d]\w*(?:[.;\-]\w+)*")
 _CONSTANTS: dict[str, Any] = {"None": None, "True": True, "False": False}
+_CLOSE = {"(": ")", "[": "]", "{": "}"}
 _DEPTH = 30
-_FORM = "A chain reads decode(jpg)|resize(jpg, (32, 32))."
 
 
 @dataclass(slots=True)
@@ -75,19 +73,7 @@ def print_value(value: Any, *, quote: bool = False) -> str:
 
 def parse_calls(text: str) -> list[Call]:
     """The calls of a chain text, in order. `ChainError` points at the place that cannot be read."""
-    hidden = _hide(text)
-    reader = _Reader(text, len(hidden) - len(hidden.lstrip()))
-    if not (hidden := hidden.strip()):
-        return []
-    try:
-        node = ast.parse(hidden, mode="eval").body
-    except SyntaxError as error:
-        why = "only a name can stand before '='" if "assignment" in error.msg else f"the text cannot be read: {error.msg}"
-        raise error_at(why, text, reader.shift + (error.offset or len(hidden) + 1) - 1, hint=_FORM) from None
-    calls: list[Call] = []
-    while isinstance(node, ast.BinOp):
-        calls, node = [reader.call(node.right), *calls], node.left
-    return [reader.call(node), *calls]
+    return _Parser(text).chain()
 
 
 def parse_call(text: str) -> Call:
@@ -106,84 +92,136 @@ def error_at(message: str, text: str, at: int, *, hint: str | None = None) -> Ch
     return ChainError(f"{message}, at character {at + 1}: {start}{before}→{after}{end}", hint=hint, details={"position": at})
 
 
-def _hide(text: str) -> str:
-    """The text as Python's own parser can read it, every sign in its place: no word of it means anything, and no string holds anything."""
-    depth = 0
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.at = 0
+        self.kind = ""
+        self.token = ""
+        self.start = 0
+        self.depth = 0
+        self.advance()
 
-    def hide(found: re.Match[str]) -> str:
-        nonlocal depth
-        token, at = found[0], found.start()
-        depth += (token in "([{") - (token in ")]}")
-        if depth > _DEPTH:
-            raise error_at(f"more than {_DEPTH} brackets inside each other", text, at)
-        match found.lastgroup:
-            case "wrong" if token in "'\"":
-                raise error_at("a string is not closed", text, at)
-            case "wrong":
-                raise error_at(f"{token!r} cannot stand here", text, at, hint="Put quotes round names with special characters.")
-            case "space":
-                return " " * len(token)
-            case "name":
-                return "x" * len(token)
-            case "string":
-                return f"'{'x' * (len(token) - 2)}'"
-        return token
+    def advance(self) -> None:
+        while True:
+            self.start = self.at
+            if self.at == len(self.text):
+                self.kind = self.token = ""
+                return
+            match = _TOKEN.match(self.text, self.at)
+            if match is None:
+                char = self.text[self.at]
+                if char in "'\"":
+                    raise self.error("a string is not closed")
+                raise self.error(f"{char!r} cannot stand here", hint="Put quotes round names with special characters.")
+            self.at = match.end()
+            self.kind, self.token = str(match.lastgroup), match.group()
+            self.depth += (self.token in _CLOSE) - (self.token in _CLOSE.values())
+            if self.depth > _DEPTH:
+                raise self.error(f"more than {_DEPTH} brackets inside each other")
+            if self.kind != "space":
+                return
 
-    return _TOKEN.sub(hide, text)
+    def error(self, message: str, at: int | None = None, *, hint: str | None = None) -> ChainError:
+        return error_at(message, self.text, self.start if at is None else at, hint=hint)
 
+    def words(self) -> str:
+        return repr(self.token) if self.kind else "the end of the text"
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads what Python's parser found, which lies `shift` characters further in the text."""
+    def chain(self) -> list[Call]:
+        if not self.kind:
+            return []
+        calls = []
+        while True:
+            if self.kind != "name":
+                raise self.error(f"expected the name of an op, found {self.words()}")
+            calls.append(self.call())
+            if not self.kind:
+                return calls
+            if self.token != "|":
+                raise self.error(f"expected '|' or the end, found {self.words()}", hint="A chain reads decode(jpg)|resize(jpg, (32, 32)).")
+            self.advance()
 
-    text: str
-    shift: int
-
-    def source(self, node: ast.expr | ast.keyword) -> str:
-        return self.text[node.col_offset + self.shift :][: (node.end_col_offset or 0) - node.col_offset]
-
-    def error(self, message: str, node: ast.expr | ast.keyword, hint: str | None = None) -> ChainError:
-        return error_at(message, self.text, node.col_offset + self.shift, hint=hint)
-
-    def call(self, node: ast.expr) -> Call:
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-            raise self.error(f"expected an op with its arguments in brackets, found {self.source(node)!r}", node, _FORM)
-        call = Call(self.source(node.func), node.col_offset + self.shift, [self.value(each) for each in node.args])
-        for each in node.keywords:
-            name = self.unquote(self.source(each)[: len(each.arg or "")], each)
-            if name in _CONSTANTS:
-                raise self.error("only a name can stand before '='", each)
-            if name in call.keywords:
-                raise self.error(f"{name} is given twice", each)
-            call.keywords[name] = self.value(each.value)
+    def call(self) -> Call:
+        call = Call(self.token, self.start)
+        self.advance()
+        if self.token != "(":
+            raise self.error(f"expected '(' after {call.name!r}, found {self.words()}", hint=f"An op is written {call.name}(jpg).")
+        for _ in self.parts(call.name):
+            self.argument(call)
         return call
 
-    def value(self, node: ast.expr) -> Any:
-        source = self.source(node)
-        match node:
-            case ast.Name():
-                return _CONSTANTS.get(source, source)
-            case ast.Call():
-                return self.call(node)
-            case ast.List():
-                return [self.value(each) for each in node.elts]
-            case ast.Tuple():
-                return tuple(self.value(each) for each in node.elts)
-            case ast.Dict():
-                return {self.key(key): self.value(value) for key, value in zip(node.keys, node.values, strict=True) if key is not None}
-            case ast.Constant(int() | float()) | ast.UnaryOp() if _TOKEN.fullmatch(source):
-                return ast.literal_eval(node)
-            case ast.Constant() if _TOKEN.fullmatch(source):
-                return self.unquote(source, node)
-        raise self.error(f"expected a value, found {source!r}", node)
+    def parts(self, name: str = "") -> Iterator[None]:
+        """Stops at each part of what the bracket here opens, which `name` stands before, and ends behind the one that closes it."""
+        opened, start, close = self.token, self.start, _CLOSE[self.token]
+        self.advance()
+        while self.token != close:
+            yield
+            if self.token == ",":
+                self.advance()
+            elif self.token != close:
+                if not self.kind and not name:
+                    raise self.error(f"{opened!r} is not closed", start)
+                raise self.error(f"expected ',' or {close!r}{f' inside {name}(…)' if name else ''}, found {self.words()}")
+        self.advance()
 
-    def unquote(self, text: str, node: ast.expr | ast.keyword) -> str:
+    def argument(self, call: Call) -> None:
+        start = self.start
+        value = self.value()
+        if self.token != "=":
+            if call.keywords:
+                raise self.error("an argument without a name stands after one with a name", start)
+            call.args.append(value)
+            return
+        if not isinstance(value, str):
+            raise self.error("only a name can stand before '='", start)
+        if value in call.keywords:
+            raise self.error(f"{value} is given twice", start)
+        self.advance()
+        call.keywords[value] = self.value()
+
+    def value(self) -> Any:
+        if self.kind in ("string", "number"):
+            return self.literal()
+        if self.kind == "name":
+            if self.text[self.at : self.at + 1] == "(":
+                return self.call()
+            name = self.token
+            self.advance()
+            return _CONSTANTS.get(name, name)
+        if self.token in ("(", "["):
+            return self.items()
+        if self.token == "{":
+            return self.mapping()
+        raise self.error(f"expected a value, found {self.words()}")
+
+    def literal(self) -> Any:
         try:
-            return str(ast.literal_eval(text)) if text[0] in "'\"" else text
-        except (ValueError, SyntaxError) as error:
-            raise self.error(f"{text} cannot be read: {error}", node) from None
+            value = ast.literal_eval(self.token)
+        except (ValueError, SyntaxError):
+            raise self.error(f"{self.token!r} cannot be read as a {self.kind}") from None
+        self.advance()
+        return value
 
-    def key(self, node: ast.expr) -> str | int:
-        if not isinstance(key := self.value(node), str | int):
-            raise self.error("a key has to be a name or a number", node)
-        return key
+    def items(self) -> Any:
+        opened, comma = self.token, False
+        values = []
+        for _ in self.parts():
+            values.append(self.value())
+            comma = self.token == ","
+        if opened == "[":
+            return values
+        return values[0] if len(values) == 1 and not comma else tuple(values)
+
+    def mapping(self) -> dict[Any, Any]:
+        values: dict[Any, Any] = {}
+        for _ in self.parts():
+            start = self.start
+            key = self.value()
+            if not isinstance(key, str | int):
+                raise self.error("a key has to be a name or a number", start)
+            if self.token != ":":
+                raise self.error(f"expected ':' after {key!r}, found {self.words()}")
+            self.advance()
+            values[key] = self.value()
+        return values

@@ -87,29 +87,21 @@ class TestText:
 
     def test_a_wrong_text_is_answered_with_place_and_cure(self) -> None:
         for text, message in [
-            ("decode(jpg", r"'\(' was never closed, at character 7: decode→\(jpg.*A chain reads decode\(jpg\)"),
-            ("decode jpg", "invalid syntax, at character 8: decode →jpg"),
-            ("decode", "expected an op with its arguments in brackets, found 'decode', at character 1"),
-            ("decode(jpg)|", r"invalid syntax, at character 13: decode\(jpg\)\|→"),
-            ("decode(jpg) resize(jpg, 3)", "invalid syntax, at character 13"),
+            ("decode(jpg", r"expected ',' or '\)' inside decode\(…\), found the end of the text, at character 11"),
+            ("decode jpg", r"expected '\(' after 'decode'"),
+            ("decode(jpg)|", "expected the name of an op, found the end"),
+            ("decode(jpg) resize(jpg, 3)", r"expected '\|' or the end, found 'resize', at character 13"),
             ("decode('jpg)", "a string is not closed"),
-            ("  resize(jpg, (3, 3)", r"'\(' was never closed, at character 9"),
-            ("resize(jpg, (3, 3", r"'\(' was never closed, at character 13"),
-            ("decode(jpg, channels=1, 3)", "positional argument follows keyword argument"),
+            ("resize(jpg, (3, 3)", r"expected ',' or '\)' inside resize"),
+            ("resize(jpg, (3, 3", r"'\(' is not closed"),
+            ("decode(jpg, channels=1, 3)", "without a name stands after one with a name"),
             ("decode(jpg, channels=1, channels=3)", "channels is given twice"),
             ("decode(jpg, 3=1)", "only a name can stand before '='"),
             ("decode(jpg, True=1)", "only a name can stand before '='"),
             ("decode(/jpg)", "'/' cannot stand here"),
-            ("resize(jpg, 1__0)", "invalid decimal literal"),
-            ("resize(jpg '3')", "invalid syntax, at character 12"),
-            ("resize('jpg' '3')", r"expected a value, found \"'jpg' '3'\", at character 8"),
-            ("resize('''jpg''', 3)", "expected a value"),
-            (r"decode('\x')", "cannot be read"),
-            ("decode(-2(3))", r"expected a value, found '-2\(3\)'"),
-            ("decode(jpg|flip)", "expected a value, found 'jpg|flip'"),
-            ("(decode(jpg), flip(jpg))", "expected an op"),
-            ("keep({a: 1)", "does not match opening parenthesis '{'"),
-            ("keep({a})", "expected a value, found '{a}'"),
+            ("resize(jpg, 1__0)", "cannot be read as a number"),
+            ("keep({a: 1)", "expected ',' or '}'"),
+            ("keep({a})", "expected ':' after 'a'"),
             ("keep({(1,): 2})", "a key has to be a name or a number"),
             ("decode(" * 40, "inside each other"),
             ("decod(jpg)", "no op named 'decod', at character 1.*Did you mean decode"),
@@ -140,9 +132,6 @@ class TestText:
 
     def test_white_space_does_not_matter(self) -> None:
         assert parse_chain("decode(jpg)|resize(jpg,(32,48))") == parse_chain("\n decode( jpg )\n| resize(jpg , (32, 48), )")
-
-    def test_a_name_before_an_equals_sign_may_be_quoted(self) -> None:
-        assert {"a b": "jpg", "x": 1} == parse_call("f('a b'=jpg, \"x\" = 1)").keywords
 
     def test_an_empty_text_is_the_empty_chain(self) -> None:
         assert Chain() == parse_chain("  ")
