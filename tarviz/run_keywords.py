@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypedDict, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, TypedDict, TypeVar, cast, get_type_hints
 
 from tarviz.formats.features import Kind
 from tarviz.formats.tfrecord import Compression
@@ -97,21 +98,44 @@ class ConvertKeywords(TypedDict, total=False):
     address: Annotated[str | None, Option("where the engine is; None: what the environment names")]
 
 
+def _sign(keywords: Any, method: Callable[..., Any]) -> dict[str, Option]:
+    """Put the options of a TypedDict into the signature of what takes them as `**options`; these."""
+    hints = get_type_hints(keywords, include_extras=True)
+    options = {name: next(part for part in hint.__metadata__ if isinstance(part, Option)) for name, hint in hints.items()}
+    signature = inspect.signature(method)
+    given = [part for part in signature.parameters.values() if part.kind is not part.VAR_KEYWORD]
+    named = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=hints[name].__origin__)
+        for name, option in options.items()
+    ]
+    method.__signature__ = signature.replace(parameters=[*given, *named])  # type: ignore[attr-defined]  # what inspect looks for
+    return options
+
+
 def describe(keywords: Any) -> Callable[[Method], Method]:
     """Put the options of a TypedDict into the signature and the text of the method that takes them as `**options`."""
 
     def describe(method: Method) -> Method:
-        hints = get_type_hints(keywords, include_extras=True)
-        options = {name: next(part for part in hint.__metadata__ if isinstance(part, Option)) for name, hint in hints.items()}
-        signature = inspect.signature(method)
-        given = [part for part in signature.parameters.values() if part.kind is not part.VAR_KEYWORD]
-        named = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default, annotation=hints[name].__origin__)
-            for name, option in options.items()
-        ]
-        method.__signature__ = signature.replace(parameters=[*given, *named])  # type: ignore[attr-defined]  # what inspect looks for
-        lines = (f"\n    {name}: {option.means} [{option.default!r}]" for name, option in options.items())
+        lines = (f"\n    {name}: {option.means} [{option.default!r}]" for name, option in _sign(keywords, method).items())
         method.__doc__ = f"{inspect.cleandoc(method.__doc__ or '')}\n\nOptions, and what they are by default:\n" + "".join(lines)
         return method
 
     return describe
+
+
+def takes(keywords: Any) -> Callable[[Method], Method]:
+    """Have a function that takes the options of a TypedDict as `**options` get all of them: those that are not given, by default."""
+
+    def takes(method: Method) -> Method:
+        _sign(keywords, method)
+        signature = inspect.signature(method)
+
+        @functools.wraps(method)
+        def call(*given: Any, **options: Any) -> Any:
+            bound = signature.bind(*given, **options)
+            bound.apply_defaults()
+            return method(*bound.args, **bound.kwargs)
+
+        return cast("Method", call)
+
+    return takes

@@ -6,7 +6,7 @@ certain, the walker says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,6 +89,22 @@ def block_of(step: Decided, walker: Walker) -> Block:
         members=members,
         pending=step.pending,
     )
+
+
+def members_of(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
+    """The member that is each record's field, as a row of the block: int64 [records, fields], -1 where there is none."""
+    if (there := block.fields) is not None:
+        found = [next((there.index(name) for name in names if name in there), -1) for names in fields.values()]
+        if -1 not in found:
+            return block.rows[:-1, None] + np.array(found, np.int64)
+    table = np.full((len(block), len(fields)), -1, np.int64)
+    record = np.repeat(np.arange(len(block)), np.diff(block.rows))
+    for column, names in enumerate(fields.values()):
+        for name in reversed(names):
+            if name in block.exts:
+                at = np.flatnonzero(block.ext == block.exts.index(name))
+                table[record[at], column] = at
+    return table
 
 
 def _unfold(members: Members, data: memoryview, offset: NDArray[np.int64]) -> tuple[memoryview, NDArray[np.int64]]:

@@ -7,13 +7,14 @@ import itertools
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.run_keywords import EagerKeywords, takes
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.batch_memory import LEAST, BatchMemory, BatchRows
 from tarviz.runners.elsewhere import elsewhere, own_arrays
@@ -44,38 +45,24 @@ class Eager(Walk, Iterable[Any]):
     (`on_error="skip"`). One iterator may be used by one thread. `timer` measures the stages of one iteration.
     """
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        *,
-        batch: int | None = None,
-        shuffle: int | None = None,
-        repeat: int | None = 1,
-        num_workers: int = 0,
-        drop_remainder: bool = False,
-        epoch: int = 0,
-        rank: int = 0,
-        world_size: int = 1,
-        even: bool = False,
-        reshare: bool = False,
-        engine: str | None = None,
-        address: str | None = None,
-        send_functions: bool = False,
-    ) -> None:
+    @takes(EagerKeywords)
+    def __init__(self, pipeline: Pipeline, **options: Unpack[EagerKeywords]) -> None:
+        batch, shuffle, repeat, workers = options["batch"], options["shuffle"], options["repeat"], options["num_workers"]
         whole_numbers(1, batch=batch)
-        whole_numbers(shuffle=shuffle, repeat=repeat, num_workers=num_workers, epoch=epoch)
-        away = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
+        whole_numbers(shuffle=shuffle, repeat=repeat, num_workers=workers, epoch=options["epoch"])
+        away = elsewhere(pipeline, options["engine"], options["address"], workers, send_functions=options["send_functions"])
         if away is not None:
             away = replace(away, keeps=batch is None or (shuffle or 0) > 1)
-        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=num_workers, elsewhere=away)
+        super().__init__(pipeline, shuffle=shuffle or 0, repeat=repeat, num_workers=workers, elsewhere=away)
         self.batch = batch
-        self.drop_remainder = drop_remainder
-        self.epoch = epoch
+        self.drop_remainder = options["drop_remainder"]
+        self.epoch = options["epoch"]
         self.report = ReadReport()
         self._memory = BatchMemory()
-        self._whole = ReaderPlan(pipeline, ShareReader(*world_of(rank, world_size)), self.shuffle, even, reshare)
+        reader = ShareReader(*world_of(options["rank"], options["world_size"]))
+        self._whole = ReaderPlan(pipeline, reader, self.shuffle, options["even"], options["reshare"])
         self._pinned = False
-        self._loaded = Resumed(epoch)
+        self._loaded = Resumed(self.epoch)
         self._now: tuple[ReaderPlan, int, Trail] | None = None
 
     def measure(self, timer: StageTimer) -> Self:

@@ -18,6 +18,7 @@ from tarviz.model.errors import MissingPackageError, SchemaError, TarvizError, U
 from tarviz.model.types import Block
 from tarviz.ops.chains import Chainable
 from tarviz.pipeline import Pipeline
+from tarviz.read.blocks import members_of
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadReport
@@ -227,18 +228,10 @@ def table_of(block: Block) -> pa.Table:
     """The records of a block as an Arrow table: `__key__` as text, fields as binary, null where a record has none."""
     import pyarrow as pa
 
-    columns: dict[str, Any] = {"__key__": pa.array([key.decode("utf-8", "backslashreplace") for key in block.keys[:]], pa.string())}
-    if (fields := block.fields) is not None:
-        for at, name in enumerate(fields):
-            columns[name] = _column(block, block.rows[:-1] + at)
-        return pa.table(columns)
-    record = np.repeat(np.arange(len(block)), np.diff(block.rows))
-    for code in dict.fromkeys(block.ext.tolist()):
-        members = np.full(len(block), -1, np.int64)
-        mine = np.flatnonzero(block.ext == code)[::-1]
-        members[record[mine]] = mine  # of a field that comes twice the first
-        columns[block.exts[code]] = _column(block, members)
-    return pa.table(columns)
+    names = block.fields or dict.fromkeys(block.exts[code] for code in block.ext.tolist())
+    members = members_of(block, {name: (name,) for name in names})
+    columns = {"__key__": pa.array([key.decode("utf-8", "backslashreplace") for key in block.keys[:]], pa.string())}
+    return pa.table({**columns, **{name: _column(block, members[:, at]) for at, name in enumerate(names)}})
 
 
 def _column(block: Block, members: NDArray[np.int64]) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
+import itertools
 import re
-from collections.abc import Callable
 
 from tarviz.model.errors import UsageError
 from tarviz.table import sql
@@ -149,15 +149,10 @@ def needs_whole(base: duckdb.DuckDBPyConnection, tree: Node) -> str:
 
 def _readable(base: duckdb.DuckDBPyConnection, source: str, possible: dict[str, Part]) -> tuple[Node, str]:
     """The tree of a condition; where DuckDB cannot read it, `a < b < c` is taken apart and fields named like SQL words are quoted."""
-    ways: list[Callable[[str], str]] = [
-        str,
-        _apart,
-        lambda text: _quote(text, possible),
-        lambda text: _quote(_apart(text), possible),
-    ]
     first: UsageError | None = None
-    for way in ways:
-        tried = way(source)
+    for quoted, chained in itertools.product((False, True), repeat=2):
+        tried = _apart(source) if chained else source
+        tried = _quote(tried, possible) if quoted else tried
         try:
             tree = sql.parse(base, f"{_BEFORE}({tried}\n)")
             sql.check_alone(base, tried)

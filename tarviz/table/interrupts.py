@@ -8,6 +8,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -64,34 +65,28 @@ def answer(work: Callable[[], T], interrupt: Callable[[], None], timeout: float 
         raise UsageError(f"a query cannot take {timeout:g} s at most.", hint="Give it a number of seconds above 0, or none.")
     if threading.current_thread() is not threading.main_thread() and timeout is None and stop is None:
         return run_known(work, interrupt)
-    found: list[T] = []
-    failed: list[BaseException] = []
-    over = threading.Event()
+    asked: Future[T] = Future()
 
     def ask() -> None:
         try:
-            found.append(run_known(work, interrupt))
+            asked.set_result(run_known(work, interrupt))
         except BaseException as error:  # noqa: BLE001 (it is raised where the answer is waited for)
-            failed.append(error)
-        finally:
-            over.set()
+            asked.set_exception(error)
 
     threading.Thread(target=ask, name=QUESTION, daemon=True).start()
     try:
         until = None if timeout is None else time.monotonic() + timeout
-        while not over.wait(LOOK if stop is not None else timeout):
+        while not wait((asked,), LOOK if stop is not None else timeout).done:
             if stop is not None and stop.is_set():
                 raise stop_error()
             if until is not None and time.monotonic() >= until:
                 raise LimitError(f"the query took longer than {timeout:g} s.", hint="Ask for less, or give it more time.")
     except BaseException:
         interrupt()
-        if not over.wait(_GRACE):
+        if not wait((asked,), _GRACE).done:
             interrupt()  # one that had not begun yet did not hear it
         raise
-    if failed:
-        raise failed[0]
-    return found[0]
+    return asked.result()
 
 
 class Interrupts:

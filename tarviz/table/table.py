@@ -175,13 +175,9 @@ class Table:
 
         `UsageError` names what is not there, with the nearest columns; `LimitError` comes when the query is run and needs too much memory.
         """
-        base = self._ready().cursor()
-        asked = self._translate(lambda: sql.query(base, query, self.possible))
+        asked = self._read(sql.query, query)
         text = self._sql_of(asked, "query")
-        base = self._ready()
-        if asked.tagged:
-            base = self._with_tags()
-        cursor = self._asked.cursor(base)
+        cursor = self._asked.cursor(self._with_tags() if asked.tagged else self._ready())
         relation = self._translate(lambda: cursor.sql(text), asked)
         return Relation(relation, lambda work: self._answer(work, cursor))
 
@@ -196,8 +192,7 @@ class Table:
         return self.remember(("condition", where), lambda: self._condition(where))
 
     def _condition(self, where: str) -> str:
-        base = self._ready().cursor()
-        asked = self._translate(lambda: conditions.condition(base, where, self.possible))
+        asked = self._read(conditions.condition, where)
         for name in asked.unknown:
             self._missing(name, asked)
         text = self._sql_of(asked, "condition")
@@ -217,8 +212,7 @@ class Table:
 
     def expression(self, text: str) -> str:
         """An expression over columns (`json.w / json.h`, `jpg.width`) as SQL, its columns made."""
-        base = self._ready().cursor()
-        asked = self._translate(lambda: sql.value(base, text, self.possible))
+        asked = self._read(sql.value, text)
         made = self._sql_of(asked, "value")
         found = made.removeprefix("SELECT ").removesuffix(" FROM records")
         self._translate(lambda: self._ready().cursor().sql(f"SELECT 1 FROM records WHERE {found} IS NULL"), asked)  # no aggregate
@@ -226,15 +220,12 @@ class Table:
 
     def first_column(self, where: str) -> str:
         """The column, or the path inside one, that a condition names first; "" where it names none."""
-        return sql.first_column(conditions.condition(self._ready().cursor(), where, self.possible))
+        return sql.first_column(self._read(conditions.condition, where))
 
     def unmade(self, text: str, where: str = "") -> set[Part]:
         """What has to be made before an expression, over what a condition leaves, can be answered."""
-        base = self._ready().cursor()
-        parts = self._translate(lambda: sql.value(base, text, self.possible)).parts
-        if where.strip():
-            parts = parts | self._translate(lambda: conditions.condition(base, where, self.possible)).parts
-        return self.passes.unmade(parts)
+        parts = self._read(sql.value, text).parts
+        return self.passes.unmade(parts | self._read(conditions.condition, where).parts if where.strip() else parts)
 
     def sizes(self, where: str = "") -> tuple[int, int]:
         """How many records fit, and the bytes of their payloads."""
@@ -369,6 +360,11 @@ class Table:
                 for name in self._given:
                     self._fill(self._base, name)
             return self._base
+
+    def _read(self, read: Callable[[duckdb.DuckDBPyConnection, str, dict[str, Part]], Question], text: str) -> Question:
+        """A query, a condition or an expression that was read."""
+        base = self._ready().cursor()
+        return self._translate(lambda: read(base, text, self.possible))
 
     def _renew(self) -> None:
         """Forget what was known of fewer columns."""

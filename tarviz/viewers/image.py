@@ -26,8 +26,7 @@ EXTENSIONS = (*PICTURES, "ico", "tga", "exr", "pfm", "flo", "pdf")
 MAGIC = (b"P6\n", b"P5\n")
 
 _SHOWN_AS_IS = {"JPEG": "image/jpeg", "PNG": "image/png", "WEBP": "image/webp", "GIF": "image/gif", "BMP": "image/bmp"}
-_FIRST = ("JPEG", "PNG", "GIF", "BMP", "PPM")  # what PIL knows before it loads its 40 other plugins
-_THEN = ("WEBP", "TIFF", "ICO", "JPEG2000", "TGA", "AVIF")
+_FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "ICO", "JPEG2000", "TGA", "AVIF")  # from the sixth on PIL loads all 45
 _LOSSY = ("JPEG", "WEBP", "GIF")  # whose grey is never exact numbers
 _NUMBERS = ("I;16", "I;16B", "I;16L", "I", "F")
 _DTYPES = {"u1": "uint8", "u2": "uint16", "i4": "int32", "f4": "float32"}
@@ -58,11 +57,11 @@ def open_picture(blob: memoryview, ext: str) -> Picture:
         return Pil.fromarray(_colours(array))
     with warnings.catch_warnings(action="ignore"):  # our own limit below is the stricter one
         try:
-            picture = _identify(blob)
+            picture = Pil.open(io.BytesIO(blob), formats=_FORMATS)
         except Pil.DecompressionBombError as error:
             found = re.search(r"\d+", str(error))
             raise _too_large(int(found[0]) if found else 0, "") from error
-        except (OSError, SyntaxError, ValueError, EOFError) as error:
+        except (OSError, SyntaxError, ValueError, EOFError, KeyError) as error:  # the last of a Pillow without AVIF
             if form := _whole_tiff(blob):
                 raise DataError(f"a TIFF that cannot be shown ({form}).", code="E_NOT_SHOWN") from error
             head = bytes(blob[:64]).lstrip().lower()
@@ -127,17 +126,6 @@ def _check_size(picture: Picture) -> None:
 def _too_large(pixels: int, size: str) -> LimitError:
     text = f"{size}{pixels / 1e6:,.0f} million pixels are more than is decoded ({MAX_PIXELS // 1_000_000} million)."
     return LimitError(text, code="E_IMAGE_TOO_LARGE")
-
-
-def _identify(blob: memoryview) -> Picture:
-    from PIL import Image as Pil
-    from PIL import UnidentifiedImageError
-
-    try:
-        return Pil.open(io.BytesIO(blob), formats=_FIRST)
-    except UnidentifiedImageError:
-        Pil.init()
-        return Pil.open(io.BytesIO(blob), formats=[name for name in _THEN if name in Pil.OPEN])
 
 
 def _load(picture: Picture, ext: str) -> Picture:

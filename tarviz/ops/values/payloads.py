@@ -57,26 +57,16 @@ _KINDS: dict[str, Kind] = {
     "npz": "npz",
     "gz": "gz",
 }
-_MAGIC: tuple[tuple[bytes, Kind], ...] = (
-    (b"\xff\xd8\xff", "picture"),
-    (b"\x89PNG\r\n\x1a\n", "picture"),
-    (b"GIF8", "picture"),
-    (b"BM", "picture"),
-    (b"%PDF-", "picture"),
-    (b"\0\0\0\x0cjP  ", "picture"),  # JPEG 2000, and its stream alone
-    (b"\xffO\xffQ", "picture"),
-    (b"\0\0\0\x0cJXL ", "picture"),
-    (b"v/1\x01", "picture"),  # EXR
-    (b"PIEH", "picture"),  # Middlebury's FLO
-    (b"II*\0", "picture"),
-    (b"MM\0*", "picture"),
-    (b"\x93NUMPY", "npy"),
-    (b"fLaC", "sound"),
-    (b"OggS", "sound"),
-    (b"ID3", "sound"),
-    (b"\x1aE\xdf\xa3", "film"),
-    (b"\x1f\x8b", "gz"),
-)
+_MAGIC: dict[Kind, tuple[bytes, ...]] = {  # JPEG, PNG, GIF, BMP, PDF, JPEG 2000 and its stream alone, JPEG XL, EXR, FLO, TIFF
+    "picture": (
+        b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"%PDF-", b"\0\0\0\x0cjP  ", b"\xffO\xffQ", b"\0\0\0\x0cJXL ",
+        b"v/1\x01", b"PIEH", b"II*\0", b"MM\0*",
+    ),
+    "npy": (b"\x93NUMPY",),
+    "sound": (b"fLaC", b"OggS", b"ID3"),
+    "film": (b"\x1aE\xdf\xa3",),
+    "gz": (b"\x1f\x8b",),
+}  # fmt: skip
 _RIFF: dict[bytes, Kind] = {b"WEBP": "picture", b"WAVE": "sound", b"AVI ": "film"}
 _STEP = 1 << 20
 _WHOLE = re.compile(rb"[+-]?[0-9]{1,20}")
@@ -97,7 +87,7 @@ def kind_of(ext: str, data: Buffer | None = None) -> Kind:
     if head[4:8] == b"ftyp":
         found = sniff.kind(head)
         return "picture" if found == "AVIF" else "unknown" if found == "HEIC" else "film"
-    return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "unknown")
+    return next((kind for kind, magics in _MAGIC.items() if head.startswith(magics)), "unknown")
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from tarviz.model.errors import MissingPackageError, UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import PLACES
 from tarviz.pipeline import Pipeline
+from tarviz.run_keywords import TfKeywords, takes
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import Elsewhere, elsewhere
 from tarviz.runners.plans import ReaderPlan
@@ -43,38 +44,14 @@ except ImportError as error:
 
 from tarviz.runners.tf import routes, service
 from tarviz.runners.tf.dataset import GraphRecords
-from tarviz.runners.tf.routes import ServiceAddress, ShapeOptions
+from tarviz.runners.tf.routes import ShapeOptions
 from tarviz.runners.tf.source import PipelineSource
 
 _LEARN = 28 << 20  # bytes, less than glibc's 32 MiB
 
 
-def run(
-    pipeline: Pipeline,
-    *,
-    batch: int | None = None,
-    shuffle: int | None = None,
-    repeat: int | None = 1,
-    num_workers: int | None = None,
-    prefetch: int | None = None,
-    deterministic: bool = True,
-    drop_remainder: bool = False,
-    epoch: int = 0,
-    rank: int | None = None,
-    world_size: int | None = None,
-    input_context: Any = None,
-    even: bool = False,
-    reshare: bool = False,
-    output_types: Any = None,
-    output_shapes: Any = None,
-    pad: Any = None,
-    ragged: bool = False,
-    graph: bool | None = None,
-    engine: str | Elsewhere | None = None,
-    address: str | None = None,
-    send_functions: bool = False,
-    on_loss: str | None = None,
-) -> Any:
+@takes(TfKeywords)
+def run(pipeline: Pipeline, **options: Unpack[TfKeywords]) -> Any:
     """The pipeline as a `tf.data.Dataset` in the structure of the selection (lists as tuples); text and bytes are `tf.string`.
 
     `batch`: so many records become one element; `drop_remainder` leaves out a last batch that is smaller. `shuffle`: records pass
@@ -116,24 +93,26 @@ def run(
     pass has more records than another; where an index of every shard is in the cache (`tarviz.index(urls)`) also that of what is built
     on the dataset, and plain local shards are read without a look at their headers.
     """
+    batch, repeat, epoch, num_workers = options["batch"], options["repeat"], options["epoch"], options["num_workers"]
+    graph, engine, address, ordered = options["graph"], options["engine"], options["address"], options["deterministic"]
     whole_numbers(1, batch=batch)
-    whole_numbers(shuffle=shuffle, repeat=repeat, num_workers=num_workers, prefetch=prefetch, epoch=epoch)
+    whole_numbers(shuffle=options["shuffle"], repeat=repeat, num_workers=num_workers, prefetch=options["prefetch"], epoch=epoch)
     if "-" in pipeline.urls:
         raise UsageError("Standard input can be read once; the dataset has to look at the first block before.", hint="Save it to a file.")
-    place: Elsewhere | ServiceAddress | None
-    if service.check(engine, on_loss, graph):
-        place = ServiceAddress(address, num_workers, deterministic)
+    if service.check(engine, options["on_loss"], graph):
+        place: Elsewhere | None = Elsewhere(service.ENGINE, address, num_workers, ordered)
     else:
-        place = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions, ordered=deterministic)
+        place = elsewhere(pipeline, engine, address, num_workers, send_functions=options["send_functions"], ordered=ordered)
         if place is not None and graph:
             raise UsageError("graph=True runs the ops here, in the graph; an engine runs them elsewhere.", hint="Leave one of them out.")
-    reader = _reader(rank, world_size, input_context)
+    reader = _reader(options["rank"], options["world_size"], options["input_context"])
     workers = 1 if num_workers == 0 else num_workers or configured().workers or processors()
-    route = routes.choose(pipeline, graph, place, ShapeOptions(output_types, output_shapes, pad, ragged, batch is not None))
+    asked = ShapeOptions(options["output_types"], options["output_shapes"], options["pad"], options["ragged"], batch is not None)
+    route = routes.choose(pipeline, graph, place, asked)
     size = pipeline.options.block_size or 2 * configured().block_size
     pipeline = pipeline._with(options=replace(pipeline.options, block_size=size))
     _learn()
-    plan = ReaderPlan(pipeline, reader, shuffle or 0, even, reshare)
+    plan = ReaderPlan(pipeline, reader, options["shuffle"] or 0, options["even"], options["reshare"])
     source = PipelineSource(
         pipeline,
         route.fields,
@@ -143,7 +122,7 @@ def run(
         epoch=epoch,
         repeat=repeat,
         workers=workers,
-        ordered=deterministic,
+        ordered=ordered,
         extra=route.all_fields,
         reach=2 * workers + 2 * (batch or 1) + 64,
     )
@@ -155,7 +134,7 @@ def run(
         return None if plan.varies else plan.length(range(epoch, epoch + repeat), build=build)
 
     indexed = length(False)
-    ahead = (2 if batch else 0) if prefetch is None else prefetch
+    ahead = (2 if batch else 0) if options["prefetch"] is None else options["prefetch"]
 
     def records(batch: int | None, drop_remainder: bool, ahead: int, again: Callable[[int, bool], Any] | None = None) -> GraphRecords:
         def made(whole: bool) -> Any:
@@ -165,7 +144,7 @@ def run(
         return GraphRecords(made, source, batch, lambda: _batches(length(True), batch, drop_remainder), again)
 
     again = functools.partial(records, ahead=2) if route.batches_later else None
-    return records(batch, drop_remainder, ahead, again)
+    return records(batch, options["drop_remainder"], ahead, again)
 
 
 def _reader(rank: int | None, world_size: int | None, input_context: Any) -> ShareReader:

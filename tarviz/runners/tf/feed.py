@@ -22,6 +22,7 @@ from tarviz.model.types import URL, Block, Record, to_bytes, to_text
 from tarviz.ops.base import missing
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
+from tarviz.read.blocks import members_of
 from tarviz.read.indexed import blocks as indexed_blocks
 from tarviz.read.read_ahead import MOVED, take_bytes
 from tarviz.read.spans import Batch, HeldTar, held_batches
@@ -246,22 +247,6 @@ def _cut(
         if lacking is not None:
             raise lacking
         del batch, block
-
-
-def members_of(block: Block, fields: Mapping[str, tuple[str, ...]]) -> NDArray[np.int64]:
-    """The member that is each record's field, as a row of the block: int64 [records, fields], -1 where there is none."""
-    if (there := block.fields) is not None:
-        found = [next((there.index(name) for name in names if name in there), -1) for names in fields.values()]
-        if -1 not in found:
-            return block.rows[:-1, None] + np.array(found, np.int64)
-    table = np.full((len(block), len(fields)), -1, np.int64)
-    record = np.repeat(np.arange(len(block)), np.diff(block.rows))
-    for column, names in enumerate(fields.values()):
-        for name in reversed(names):
-            if name in block.exts:
-                at = np.flatnonzero(block.ext == block.exts.index(name))
-                table[record[at], column] = at
-    return table
 
 
 def lacks(block: Block, row: int, fields: Mapping[str, tuple[str, ...]], members: NDArray[np.int64]) -> SchemaError:

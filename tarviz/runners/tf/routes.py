@@ -41,15 +41,6 @@ class ShapeOptions:
         return self.types is not None or self.shapes is not None
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceAddress:
-    """A tf.data service, and how many records each of its workers is to do at a time (None: it decides)."""
-
-    address: str | None
-    workers: int | None
-    ordered: bool
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Route(ABC):
     """A way from shards to tensors. `fields` go into the graph, each under any of its names; `schema` is what the selection gives."""
@@ -200,7 +191,7 @@ class OnEngine(InThreads):
         return Away(self.step, self.place, self.schema)
 
 
-def choose(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAddress | None, asked: ShapeOptions) -> Route:
+def choose(pipeline: Pipeline, graph: bool | None, place: Elsewhere | None, asked: ShapeOptions) -> Route:
     """The route for a pipeline. `graph`: True the graph, False threads, None what takes less time; `place`: run elsewhere."""
     plan = pipeline.plan()
     fields = fields_read(pipeline, plan.fields, plan.needs)
@@ -215,10 +206,10 @@ def choose(pipeline: Pipeline, graph: bool | None, place: Elsewhere | ServiceAdd
         return unpack(first, plan.needs)
 
     match place:
-        case ServiceAddress():
+        case Elsewhere(engine=service.ENGINE):
             step = whole(pipeline, there, schema)
             parts = steps(pipeline, there, schema, probe, varies=varies)
-            return OnEngine(*common, step, service.service(place.address, place.workers, place.ordered, fields, parts, step, schema))
+            return OnEngine(*common, step, service.service(place, fields, parts, step, schema))
         case Elsewhere():
             return OnEngine(*common, whole(pipeline, there, schema), place)
     if pipeline.chain and (pays(pipeline.chain, schemas(pipeline.chain, there, probe), first) if graph is None else not graph):

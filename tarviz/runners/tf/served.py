@@ -12,14 +12,15 @@ from numpy.typing import NDArray
 
 from tarviz.formats.index import ShardIndex
 from tarviz.model.errors import SchemaError, UsageError, redact
-from tarviz.model.types import URL, Block
+from tarviz.model.types import URL
 from tarviz.model.urls import local_path
 from tarviz.ops.random_draws import draws
 from tarviz.pipeline import Pipeline
+from tarviz.read.blocks import members_of
 from tarviz.read.indexed import usable_index
 from tarviz.read.stream import ReadReport
 from tarviz.runners.shares import Piece, trusted_index
-from tarviz.runners.tf.feed import lacks, members_of
+from tarviz.runners.tf.feed import lacks
 
 _RUN = 64, 4 << 20  # records and bytes of a run, at most
 _MOST = 1 << 30  # bytes of the columns: they are part of a graph, which has at most 2 GB
@@ -73,7 +74,8 @@ def places(
     for piece in pieces:
         index, length = _index(pipeline, piece)
         files.append(File(piece.url, os.path.abspath(local_path(piece.url)), length, index))
-        block = _bare(piece, index)
+        stop = len(index) if piece.stop is None else min(piece.stop, len(index))
+        block = index.block(piece.url, piece.start, max(piece.start, stop))
         at = members_of(block, fields)
         rows = np.flatnonzero((at >= 0).all(axis=1))
         for row in np.flatnonzero((at < 0).any(axis=1)).tolist():
@@ -125,28 +127,6 @@ def _index(pipeline: Pipeline, piece: Piece) -> tuple[ShardIndex, int]:
         f"a tf.data service reads plain local tars by their index, without where=, keys= and group='shard'; {redact(piece.url)} is read "
         "in another way.",
         hint="engine='ray' reads any shard. tarviz verify says what an index would stumble over.",
-    )
-
-
-def _bare(piece: Piece, index: ShardIndex) -> Block:
-    """The records of a piece as a block without bytes, whose offsets count from the beginning of the shard."""
-    low, high = piece.start, len(index) if piece.stop is None else min(piece.stop, len(index))
-    high = max(low, high)
-    rows = index.rows[low : high + 1]
-    a, b = int(rows[0]), int(rows[-1])
-    members = index.members.part(a, b)
-    return Block(
-        shard=piece.url,
-        data=memoryview(b""),
-        base=0,
-        first=low,
-        keys=index.keys(low, high),
-        rows=rows - a,
-        offset=members.data,
-        size=members.size,
-        ext=index.ext[a:b],
-        exts=index.exts,
-        members=members,
     )
 
 

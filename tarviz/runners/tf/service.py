@@ -6,7 +6,6 @@ So each record is counted against the index, and while nothing comes the workers
 
 from __future__ import annotations
 
-import functools
 import queue
 import re
 import socket
@@ -80,16 +79,8 @@ def check(engine: str | Elsewhere | None, on_loss: str | None, graph: bool | Non
     return True
 
 
-def service(
-    address: str | None,
-    calls: int | None,
-    ordered: bool,
-    fields: Mapping[str, tuple[str, ...]],
-    steps: list[GraphStep],
-    step: GraphStep,
-    schema: Structure,
-) -> Service:
-    """The service at `grpc://host:port`; `UsageError` where nobody answers there, or an op does not run in a graph."""
+def service(place: Elsewhere, fields: Mapping[str, tuple[str, ...]], steps: list[GraphStep], step: GraphStep, schema: Structure) -> Service:
+    """The service at the address of `place`; `UsageError` where nobody answers there, or an op does not run in a graph."""
     if python := next((step for step in steps if step.python), None):
         what = str(python.chain) or "a selection out of JSON"
         raise UsageError(
@@ -98,7 +89,8 @@ def service(
         )
     if not fields:
         raise UsageError("the pipeline reads no field, so there is nothing for a tf.data service to do.", hint="Leave engine= out.")
-    return Service(ENGINE, f"grpc://{Dispatcher(address).address}", calls or None, ordered, True, None, fields, tuple(steps), step, schema)
+    address = f"grpc://{Dispatcher(place.address).address}"
+    return Service(ENGINE, address, place.count or None, place.ordered, True, None, fields, tuple(steps), step, schema)
 
 
 class ServiceWorkers:
@@ -266,10 +258,11 @@ Hint: tf.data.experimental.service.DispatchServer begins one; address= is 'grpc:
         Source: GetWorkers in tensorflow/core/data/service/dispatcher.proto.
         """
         import grpc
+        from google.protobuf.descriptor_pb2 import FileDescriptorSet  # TensorFlow has no Python for its answer; this has the same fields
 
         with closing(grpc.insecure_channel(self.address)) as channel:
-            ask = channel.unary_unary("/tensorflow.data.DispatcherService/GetWorkers", response_deserializer=_answer().FromString)
-            return [worker.address for worker in ask(b"", timeout=_ANSWER).workers]
+            ask = channel.unary_unary("/tensorflow.data.DispatcherService/GetWorkers", response_deserializer=FileDescriptorSet.FromString)
+            return [worker.name for worker in ask(b"", timeout=_ANSWER).file]
 
 
 def silent(address: str) -> str | None:
@@ -280,21 +273,6 @@ def silent(address: str) -> str | None:
     except (OSError, OverflowError, ValueError) as error:
         return str(error)
     return None
-
-
-@functools.cache
-def _answer() -> Any:
-    """The class of the dispatcher's answer: TensorFlow has no Python for it."""
-    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-    text, message = descriptor_pb2.FieldDescriptorProto.TYPE_STRING, descriptor_pb2.FieldDescriptorProto.TYPE_MESSAGE
-    one, many = descriptor_pb2.FieldDescriptorProto.LABEL_OPTIONAL, descriptor_pb2.FieldDescriptorProto.LABEL_REPEATED
-    file = descriptor_pb2.FileDescriptorProto(name="tarviz/dispatcher.proto", package="tarviz")
-    file.message_type.add(name="Worker").field.add(name="address", number=1, type=text, label=one)
-    file.message_type.add(name="Workers").field.add(name="workers", number=1, type=message, label=many, type_name=".tarviz.Worker")
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tarviz.Workers"))
 
 
 def graph(

@@ -7,11 +7,12 @@ import multiprocessing
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 from tarviz.model.errors import MissingPackageError, TarvizError, UsageError
 from tarviz.pipeline import Pipeline
 from tarviz.read.stream import ReadReport
+from tarviz.run_keywords import TorchKeywords, takes
 from tarviz.runners.arguments import batches, whole_numbers
 from tarviz.runners.elsewhere import elsewhere
 from tarviz.runners.plans import ReaderPlan, Resumed, State, Trail, check, resume, state_of
@@ -60,37 +61,22 @@ class TorchRecords(IterableDataset):  # type: ignore[misc, type-arg, unused-igno
     its workers; with workers of torch's own loader take `loader()`.
     """
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        *,
-        shuffle: int | None = None,
-        repeat: int | None = 1,
-        rank: int | None = None,
-        world_size: int | None = None,
-        even: bool = False,
-        reshare: bool = False,
-        epoch: int = 0,
-        num_workers: int | None = None,
-        engine: str | None = None,
-        address: str | None = None,
-        send_functions: bool = False,
-    ) -> None:
-        self.elsewhere = elsewhere(pipeline, engine, address, num_workers, send_functions=send_functions)
-        if self.elsewhere is None and num_workers is not None:
+    @takes(TorchKeywords)
+    def __init__(self, pipeline: Pipeline, **options: Unpack[TorchKeywords]) -> None:
+        workers, rank, world_size = options["num_workers"], options["rank"], options["world_size"]
+        self.elsewhere = elsewhere(pipeline, options["engine"], options["address"], workers, send_functions=options["send_functions"])
+        if self.elsewhere is None and workers is not None:
             raise UsageError("Pipeline.torch() has no option 'num_workers' without an engine.", hint=ELSEWHERE["num_workers"])
-        whole_numbers(shuffle=shuffle, repeat=repeat, epoch=epoch)
+        whole_numbers(shuffle=options["shuffle"], repeat=options["repeat"], epoch=options["epoch"])
         self._given = None if rank is None and world_size is None else world_of(rank, world_size)
         self._home: tuple[int, int] | None = None  # the world of the process whose worker this is
         self.pipeline = pipeline
-        self.shuffle = shuffle or 0
-        self.repeat = repeat
-        self.even = even
-        self.reshare = reshare
+        self.shuffle = options["shuffle"] or 0
+        self.repeat, self.even, self.reshare = options["repeat"], options["even"], options["reshare"]
         self.report = ReadReport()
         shared: Any = torch.zeros(SIZE, dtype=torch.int64)
         self._shared = shared.share_memory_()
-        self.epochs.go_on(epoch)
+        self.epochs.go_on(options["epoch"])
         self._begun = 0  # iterations in this process, of a worker
         self._loaded: State | None = None
         self._now: tuple[ReaderPlan, int, Trail] | None = None

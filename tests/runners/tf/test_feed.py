@@ -21,6 +21,7 @@ from tarviz.model.errors import ChangedError, DataError, SchemaError
 from tarviz.model.types import URL, Block
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
+from tarviz.read.blocks import members_of
 from tarviz.read.stream import ReadReport
 from tarviz.runners.plans import Position, ReaderPlan, Track, Trail
 from tarviz.runners.shares import ShareReader
@@ -80,7 +81,7 @@ def test_a_field_of_a_record_is_the_first_of_its_names_that_is_there(wanted: dic
     expected = [[next((exts.index(name) for name in names if name in exts), None) for names in wanted.values()] for exts in held]
 
     found = [
-        [int(at - first) if at >= 0 else None for at in row] for first, row in zip(block.rows, feed.members_of(block, wanted), strict=False)
+        [int(at - first) if at >= 0 else None for at in row] for first, row in zip(block.rows, members_of(block, wanted), strict=False)
     ]
     assert expected == found
 
