@@ -70,7 +70,7 @@ class Conversion:
             for source in todo:
                 refuse_existing(self._settings.names.at(source.number))
         made: dict[int, Written] = dict(kept)
-        errors, outcomes = engines.Errors(), {}
+        errors, outcomes = engines.Errors([source.url for source in self._sources]), {}
         cut = self._cut(todo, carried=False)
         for source, outcome in self._join([source for source in todo if source.number in cut], cut, errors):
             outcomes[source.number] = outcome
@@ -86,7 +86,7 @@ class Conversion:
         for number, outcome in sorted(outcomes.items()):
             self._take(outcome)
             [made[number]] = outcome.written
-        errors.settle([source.url for source in self._sources])
+        errors.settle()
         return [made[source.number] for source in self._sources]
 
     def _cut(self, todo: Sequence[tasks.ShardToConvert], *, carried: bool) -> dict[int, list[tasks.ShardToConvert]]:

@@ -56,13 +56,9 @@ def verify(
         if repair:
             raise UsageError("a repair is done by one process.", hint="Leave out jobs and engine.")
         job = partial(_verify_one, {"deep": deep, "examples": examples, "format": format, **reading_options})
-        with (
-            verb_base.progress(len(targets), "shards") as bar,
-            shard_table.show_tasks(len(targets), "verify", lambda found: (found.records, None), engine) as table,
-        ):
-            for found in engines.each(engine, job, targets, jobs=jobs, address=address, heard=table.heard):
-                result.merge(found)
-                bar.add()
+        errors = engines.Errors(targets)
+        for _, found in shard_table.each_task("verify", job, targets, lambda found: (found.records, None), engine, address, jobs, errors):
+            result.merge(found)
     else:
         options = resolve(targets, options)
         with verb_base.progress(None, "records") as bar, verb_base.silent_warnings():
