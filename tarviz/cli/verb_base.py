@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
-from os import PathLike, fspath
 from typing import Any, TextIO, TypeVar
 
 import click
@@ -24,8 +23,8 @@ from tarviz.cli.progress import quiet
 from tarviz.cli.progress import silent_warnings as silent_warnings
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError, redact, safe
-from tarviz.model.types import URL
 from tarviz.read.keywords import CHOICES
+from tarviz.stores import write as write
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CODE = re.compile(r"\b([EW])_[A-Z][A-Z_]+\b")  # of an error or a warning
@@ -149,12 +148,6 @@ def colour(text: str, stream: TextIO) -> str:
 
 def _has_colours(stream: TextIO) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
-
-
-def write(place: str | PathLike[str], data: bytes) -> None:
-    """Write a file or an object, which is there whole or not at all."""
-    with stores.of(place).create(URL(fspath(place))) as sink:
-        sink.write(data)
 
 
 class Verb(click.Command):

@@ -94,10 +94,9 @@ def source_entry(stat: Stat) -> dict[str, Any]:
 
 def write_manifest(written: Written, more: Mapping[str, Any]) -> None:
     """Put the manifest of an output beside it: its own figures, and `more`."""
-    beside = manifest_url(written.url)
     facts = {"records": written.records, "bytes": written.bytes, "crc32c": written.crc32c}
-    with stores.of(beside).create(beside) as sink:
-        sink.write(json.dumps({**facts, **more}, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+    text = json.dumps({**facts, **more}, indent=1, ensure_ascii=False) + "\n"
+    stores.write(manifest_url(written.url), text.encode("utf-8", "surrogateescape"))
 
 
 def forget_manifest(url: URL) -> None:

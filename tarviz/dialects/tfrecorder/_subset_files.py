@@ -130,9 +130,7 @@ def _write_config(root: str, facts: Mapping[str, Any]) -> None:
     config["examples"] = {name: _show(name, value) for name, value in facts.items()}
     text = io.StringIO()
     config.write(text)
-    url = stores.join(root, CONFIG)
-    with stores.of(url).create(url) as sink:
-        sink.write(text.getvalue().encode())
+    stores.write(stores.join(root, CONFIG), text.getvalue().encode())
 
 
 def _show(name: str, value: Any) -> str:
