@@ -217,19 +217,12 @@ def _storage_option() -> click.Option:
     return click.Option(["--storage-option"], multiple=True, metavar="NAME=VALUE", expose_value=False, callback=use, help=words)
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """A number of bytes: `1e9`, `100MB`, `2GiB`."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return config.parse_size(value)
-        except TarvizError as error:
-            self.fail(error.words, param, ctx)
-
-
-SIZE = Size()
+def size(value: str | int) -> int:
+    """A number of bytes, as the type of an option: `1e9`, `100MB`, `2GiB`."""
+    try:
+        return config.parse_size(value)
+    except TarvizError as error:
+        raise click.BadParameter(error.words) from None
 
 
 def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:

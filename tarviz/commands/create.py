@@ -307,7 +307,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @click.option("--coco", metavar="FILE", help="COCO's annotations of the pictures in FOLDER.")
 @click.option("--labels", metavar="FILE", help="Write the labels of a folder, one per line; the first is class 0.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
-@click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of an output at most.")
+@click.option("-s", "--size", type=verb_base.size, metavar="BYTES", help="Bytes of an output at most.")
 @verb_base.on_error_option
 @verb_base.result_options
 def command(source: str, target: str | None, output: str | None, pairs: tuple[str, ...], as_json: bool, **options: Any) -> Any:

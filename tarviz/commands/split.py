@@ -283,7 +283,7 @@ def pattern(text: str) -> str:
 )
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
-@click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
+@click.option("-s", "--size", type=verb_base.size, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
 @click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop after this many shards.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")

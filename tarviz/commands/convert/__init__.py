@@ -204,7 +204,7 @@ def _selection(text: str | None) -> Any:
 @click.option(
     "--types", multiple=True, metavar="NAME=KIND,…", help="Kinds of features: bytes, int64, float. Class fields are int64 without it."
 )
-@click.option("--max-shard-size", type=verb_base.SIZE, metavar="SIZE", help="Most bytes of an output, framing included: 100MB, 1GiB.")
+@click.option("--max-shard-size", type=verb_base.size, metavar="SIZE", help="Most bytes of an output, framing included: 100MB, 1GiB.")
 @click.option("-c", "--chain", metavar="CHAIN", help="Ops to run on every record: 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)'.")
 @click.option("--select", metavar="NAMES", help="Features to write: jpg,cls or image=jpg,label=cls.")
 @click.option("--compression", type=click.Choice(["gzip", "zlib"]), help="Compress the outputs.")
@@ -237,14 +237,8 @@ def command(
     *shards, out = urls if output is None else (*urls, output)
     if not shards:
         raise UsageError("no output is named.", hint=f"tarviz convert {redact(out)} out.tfrecord")
+    options |= {"types": verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None, "select": _selection(select)}
+    options |= {"num_workers": "auto" if workers is None else workers, "strict": strict is not False}
     with verb_base.silent_warnings():
-        result = convert(
-            shards,
-            out,
-            types=verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None,
-            select=_selection(select),
-            num_workers="auto" if workers is None else workers,
-            strict=strict is not False,
-            **options,
-        )
+        result = convert(shards, out, **options)
     return verb_base.emit(result, as_json, err=out == "-")
