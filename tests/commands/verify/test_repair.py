@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from tarviz.commands.verify import repair as verify_repair
-from tarviz.commands.verify import verify
-from tarviz.commands.verify.verified import Salvage, Verified
+from tarviz.commands.verify import Salvage, Verified, beside, save, verify
 from tarviz.model.errors import UsageError
+from tarviz.model.types import URL
 from tarviz.read.stream import ReadOptions
 from tarviz.testing.strategies import numbered_records, shard
 from tests.commands.conftest import listed, plain
@@ -88,8 +87,8 @@ class TestRepair:
             listed(out)
 
     def test_names(self):
-        assert "a.repaired.tgz" == verify_repair.beside("a.tgz")
-        assert "x.repaired.tar" == verify_repair.beside("memory://f/x.tar")
+        assert "a.repaired.tgz" == beside("a.tgz")
+        assert "x.repaired.tar" == beside("memory://f/x.tar")
 
     @pytest.mark.parametrize(("urls", "options"), [(["a.tar", "a.tar"], {"output": "o.tar"}), (["x.tfrecord"], {})])
     def test_what_cannot_be(self, make: Make, urls: Any, options: Any, monkeypatch: pytest.MonkeyPatch):
@@ -134,7 +133,7 @@ def test_the_whole_of_a_repair(make: Make, monkeypatch: pytest.MonkeyPatch):
 
 def test_standard_input_cannot_be_read_twice():
     with pytest.raises(UsageError, match="Save it to a file first"):
-        verify_repair.repair([verify_repair.URL("-")], None, Verified(), ReadOptions())
+        save([URL("-")], None, Verified(), ReadOptions())
 
 
 @pytest.mark.parametrize(("jobs", "expected"), [({"jobs": 1}, "one process")])

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from tarviz.commands.verify import verified, verify
-from tarviz.commands.verify.verified import Verified
+from tarviz.commands.verify import Verified, verify
 from tarviz.model.errors import Fault
 from tarviz.outputs import TAR_END, tar_member
 from tarviz.testing.strategies import numbered_records
@@ -39,7 +38,7 @@ class TestListed:
         assert '<p class="good">1,201 records in 2 files: no fault found</p></div>' in found._repr_mimebundle_()["text/html"]
 
     def test_beyond_so_many_findings_are_counted(self, monkeypatch: pytest.MonkeyPatch):
-        monkeypatch.setattr(verified, "MAX_KEPT", 3)
+        monkeypatch.setattr("tarviz.commands.verify.MAX_KEPT", 3)
         found, other = Verified(), Verified(2, 30, 1)
         for at in range(5):
             found.add(Fault("E_SCHEMA", "odd.", "a.tar", f"k{at}"))
