@@ -236,8 +236,7 @@ class _Series(Whole):
         return Names(_CUT.sub(lambda _: split, self.output))
 
     def _outlet(self, split: str, number: int) -> TarOutput:
-        names = self._names(split)
-        return TarOutput(names.at(number) if names.counts else names.text, inputs=self._inputs)
+        return TarOutput(self._names(split).at(number), inputs=self._inputs)
 
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]

@@ -80,15 +80,12 @@ class Verified(verb_base.Result):
         for mine, others in ((self.faults, other.faults), (self.warnings, other.warnings)):
             mine += others[: max(MAX_KEPT - len(mine), 0)]
 
-    def _lines(self) -> list[str]:
-        return [_text(found) for found in (*self.faults, *self.warnings)]
-
     def _verdict(self) -> str:
         counts = ", ".join(f"{code} ×{count}" for code, count in sorted(self.counts.items()))
         return f"{plural(self.records, 'record')} in {plural(self.shards, 'file')}: {counts or 'no fault found'}"
 
     def __str__(self) -> str:
-        return "\n".join([*self._lines(), self._verdict(), *map(str, self.written)])
+        return "\n".join([*map(_text, (*self.faults, *self.warnings)), self._verdict(), *map(str, self.written)])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         tone = {0: "good", 1: "", 2: "bad"}[self.exit_code]
