@@ -18,9 +18,9 @@ from tarviz.cli.tar_tool_options import Made, Tar, command_shards
 from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.outputs import Names, has_counter, piped, proof, source_entry
+from tarviz.outputs import Names, has_counter, piped, source_entry
 from tarviz.outputs.inputs import Inputs
-from tarviz.outputs.manifest import forget_manifest
+from tarviz.outputs.manifest import check_seen, find_kept, forget_manifest, prove
 from tarviz.read.keywords import ReadKeywords
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -71,7 +71,7 @@ def _map_shards(job: ShardJob, urls: list[URL], names: Names, engine: str, addre
             job.verb.__name__, job, tasks, lambda made: (made.records, made.bytes), engine, address, 1 if own else jobs, errors
         ):
             if away:
-                proof.check_seen(task.output)
+                check_seen(task.output)
             mapped.add(task, result)
     return mapped
 
@@ -157,12 +157,12 @@ class ShardJob:
                 return self.verb(shard.url, shard.output, **self.keywords)
         source = {"number": shard.number, **source_entry(stores.of(shard.url).stat(shard.url))}
         facts = {**self.recipe, "sources": [source]}
-        if self.resume and self.recipe["options"] is not None and (kept := proof.find_kept(shard.output, facts)) is not None:
+        if self.resume and self.recipe["options"] is not None and (kept := find_kept(shard.output, facts)) is not None:
             return Tar(shard.output, kept.records, kept.bytes)
         forget_manifest(shard.output)  # it would be untrue between the new output and its own
         with verb_base.hush():
             made = self.verb(shard.url, shard.output, **self.keywords)
-        proof.write(shard.output, made.records, facts)
+        prove(shard.output, made.records, facts)
         return made
 
 

@@ -21,9 +21,10 @@ from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argume
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, to_bytes
-from tarviz.outputs import Exists, Names, has_counter, proof
+from tarviz.outputs import Exists, Names, has_counter
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.limits import Limits
+from tarviz.outputs.manifest import check_seen
 from tarviz.outputs.piped import is_command
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import resolve
@@ -231,7 +232,7 @@ class _OnEngine:
                 for task, written in results:
                     if kept and away:
                         for name in task.names:
-                            proof.check_seen(name)
+                            check_seen(name)
                     result.outputs += [Tar(name, *each) for name, each in zip(task.names, written.made, strict=True)]
                     result.report.merge(written.report)
         return result

@@ -18,9 +18,10 @@ from tarviz.engines import Tick
 from tarviz.model.errors import ChangedError, Fault, StoreError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.outputs import Exists, proof
+from tarviz.outputs import Exists
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.limits import Limits
+from tarviz.outputs.manifest import find_kept, prove
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import version
 from tarviz.read.spans import Batch, intake, pieces
@@ -212,7 +213,7 @@ class OutputJob:
 
     def _find_kept(self, task: OutputTask, at: int) -> tuple[int, int] | None:
         provable = self.recipe is not None and self.recipe["options"] is not None
-        found = proof.find_kept(task.names[at], self._facts(task, at)) if self.resume and provable else None
+        found = find_kept(task.names[at], self._facts(task, at)) if self.resume and provable else None
         return None if found is None else (found.records, found.bytes)
 
     def _write(self, task: OutputTask, run: Sequence[int], report: ReadReport, tick: Tick) -> list[tuple[int, int]]:
@@ -244,7 +245,7 @@ class OutputJob:
 
     def _finish(self, task: OutputTask, at: int, outlet: TarOutput, report: ReadReport) -> tuple[int, int]:
         if self.recipe is not None:
-            proof.write(task.names[at], outlet.records, self._facts(task, at))
+            prove(task.names[at], outlet.records, self._facts(task, at))
         if self.command is not None:
             run_on(self.command, task.names[at], report, skip=self.options.on_error == "skip")
         return outlet.records, outlet.bytes

@@ -21,7 +21,8 @@ from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
-from tarviz.outputs import Inputs, Names, Outputs, Written, proof, proven, read_manifest, refuse_existing
+from tarviz.outputs import Inputs, Names, Outputs, Written, proven, read_manifest, refuse_existing
+from tarviz.outputs.manifest import check_seen
 from tarviz.read.stream import ReadReport
 
 _READ_AT_ONCE = 8  # outputs: each holds 4 MiB of memory
@@ -81,7 +82,7 @@ class Conversion:
                 if outcome is None:
                     continue
                 if self._away:
-                    proof.check_seen(outcome.written[0].url)
+                    check_seen(outcome.written[0].url)
                 outcomes[source.number] = outcome
         for number, outcome in sorted(outcomes.items()):
             self._take(outcome)
