@@ -43,7 +43,7 @@ FEATURES = (
     Feature("table, conditions, SQL", ("table/*", "commands/sql.py"), "sqlite-utils 11,000; datasette 26,000"),
     Feature("convert", ("commands/convert/*",), "–"),
     Feature("demo, deck, show", ("commands/demo/*", "commands/deck/*", "commands/show/*"), "–"),
-    Feature("verify and repair", ("commands/verify/*",), "–"),
+    Feature("verify and repair", ("commands/verify.py",), "–"),
     Feature("tar tools", ("tools/*", "commands/*"), "ratarmount 3,200 for its command line"),
     Feature("magics", ("notebook/*",), "–"),
     Feature("command line", ("cli/*", "__main__.py"), "–"),

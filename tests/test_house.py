@@ -26,8 +26,7 @@ TESTED = ("read", "outputs", "formats", "stores", "ops")
 ELSEWHERE = {
     "stores/_remote/reader.py": "stores/test_remote.py",  # one reader behind all remote stores: tried through each of them
     "stores/_remote/resume.py": "stores/test_remote.py",
-    "outputs/manifest.py": "outputs/test_output.py",  # names, manifests and packing, seen in outputs
-    "outputs/names.py": "outputs/test_output.py",
+    "outputs/names.py": "outputs/test_output.py",  # names and packing, seen in outputs
     "outputs/outputs.py": "outputs/test_output.py",
     "outputs/packing.py": "outputs/test_tar_output.py",
 }

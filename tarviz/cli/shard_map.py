@@ -6,7 +6,6 @@ import functools
 import hashlib
 import inspect
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import IO, Any, TypeVar
@@ -16,11 +15,12 @@ import click
 from tarviz import engines, stores
 from tarviz.cli import shard_table, verb_base
 from tarviz.cli.tar_tool_options import Made, Tar, command_shards
-from tarviz.model.errors import NotFoundError, UsageError
+from tarviz.model.errors import UsageError
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.outputs import Names, has_counter, manifest_url, piped, proof, source_entry
+from tarviz.outputs import Names, has_counter, piped, source_entry
 from tarviz.outputs.inputs import Inputs
+from tarviz.outputs.manifest import check_seen, find_kept, forget_manifest, prove
 from tarviz.read.keywords import ReadKeywords
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -64,24 +64,15 @@ def _map_shards(job: ShardJob, urls: list[URL], names: Names, engine: str, addre
     own = [url for url in [*urls, names.text] if engines.is_own(url) or piped.is_command(url)]
     if away and own:
         raise engines.unreachable(own[0])
-    count = 1 if own else engines.count(engine, jobs, len(urls))
     tasks = [MappedShard(number, url, names.at(number)) for number, url in enumerate(urls)]
-    mapped, errors = Mapped(), engines.Errors()
-    with (
-        verb_base.silent_warnings(),
-        verb_base.progress(len(tasks), "shards") as bar,
-        shard_table.show_tasks(len(tasks), job.verb.__name__, lambda made: (made.records, made.bytes), engine) as table,
-        engines.start(engine, job, engines.EnginePlan(count, heard=table.heard, address=address)) as workers,
-        closing(workers.run(tasks, errors.keep)) as results,
-    ):
-        for task, (result, _) in zip(tasks, results, strict=True):
-            bar.add()
-            if result is None:
-                continue
+    mapped, errors = Mapped(), engines.Errors(urls)
+    with verb_base.silent_warnings():
+        for task, result in shard_table.each_task(
+            job.verb.__name__, job, tasks, lambda made: (made.records, made.bytes), engine, address, 1 if own else jobs, errors
+        ):
             if away:
-                proof.check_seen(task.output)
+                check_seen(task.output)
             mapped.add(task, result)
-    errors.settle([task.url for task in tasks])
     return mapped
 
 
@@ -166,14 +157,12 @@ class ShardJob:
                 return self.verb(shard.url, shard.output, **self.keywords)
         source = {"number": shard.number, **source_entry(stores.of(shard.url).stat(shard.url))}
         facts = {**self.recipe, "sources": [source]}
-        if self.resume and self.recipe["options"] is not None and (kept := proof.find_kept(shard.output, facts)) is not None:
+        if self.resume and self.recipe["options"] is not None and (kept := find_kept(shard.output, facts)) is not None:
             return Tar(shard.output, kept.records, kept.bytes)
-        beside = manifest_url(shard.output)
-        with suppress(NotFoundError):  # it would be untrue between the new output and its own
-            stores.of(beside).delete(beside)
+        forget_manifest(shard.output)  # it would be untrue between the new output and its own
         with verb_base.hush():
             made = self.verb(shard.url, shard.output, **self.keywords)
-        proof.write(shard.output, made.records, facts)
+        prove(shard.output, made.records, facts)
         return made
 
 

@@ -6,8 +6,8 @@ The cell's output is written anew while the work goes on; what it showed last is
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -143,6 +143,35 @@ def show_tasks(total: int, label: str, amount: Amount, engine: str) -> Iterator[
     finally:
         table.over = table.over or "done"
         table.show(table.bundle())
+
+
+def each_task(
+    label: str,
+    job: engines.Job,
+    tasks: Sequence[Any],
+    amount: Amount,
+    engine: str,
+    address: str | None,
+    jobs: int | None,
+    errors: engines.Errors | None = None,
+) -> Generator[tuple[Any, Any], None, None]:
+    """Each task and its result, in order, `jobs` at a time; how far they are is shown meanwhile.
+
+    An error ends the work, or is kept by `errors`, if given, and raised when all are done.
+    """
+    count = engines.count(engine, jobs, len(tasks))
+    with (
+        verb_base.progress(len(tasks), "shards", label=label) as bar,
+        show_tasks(len(tasks), label, amount, engine) as table,
+        engines.start(engine, job, engines.EnginePlan(count, heard=table.heard, address=address)) as workers,
+        closing(workers.run(tasks, errors.keep if errors is not None else None)) as results,
+    ):
+        for task, (result, _) in zip(tasks, results, strict=True):
+            bar.add()
+            if result is not None:
+                yield task, result
+    if errors is not None:
+        errors.settle()
 
 
 def _cell(first: dict[str, str]) -> Show:

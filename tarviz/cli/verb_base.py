@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import reduce
-from os import PathLike, fspath
 from typing import Any, TextIO, TypeVar
 
 import click
@@ -23,8 +22,8 @@ from tarviz.cli.progress import quiet
 from tarviz.cli.progress import silent_warnings as silent_warnings
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError, redact, safe
-from tarviz.model.types import URL
 from tarviz.read.keywords import CHOICES
+from tarviz.stores import write as write
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CODE = re.compile(r"\b([EW])_[A-Z][A-Z_]+\b")  # of an error or a warning
@@ -152,12 +151,6 @@ def _has_colours(stream: TextIO) -> bool:
     return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb" and stream.isatty()
 
 
-def write(place: str | PathLike[str], data: bytes) -> None:
-    """Write a file or an object, which is there whole or not at all."""
-    with stores.of(place).create(URL(fspath(place))) as sink:
-        sink.write(data)
-
-
 class Verb(click.Command):
     """A command whose help reads like a manual page and ends with an example."""
 
@@ -225,19 +218,12 @@ def _storage_option() -> click.Option:
     return click.Option(["--storage-option"], multiple=True, metavar="NAME=VALUE", expose_value=False, callback=use, help=words)
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
-    """A number of bytes: `1e9`, `100MB`, `2GiB`."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        try:
-            return config.parse_size(value)
-        except TarvizError as error:
-            self.fail(error.words, param, ctx)
-
-
-SIZE = Size()
+def size(value: str | int) -> int:
+    """A number of bytes, as the type of an option: `1e9`, `100MB`, `2GiB`."""
+    try:
+        return config.parse_size(value)
+    except TarvizError as error:
+        raise click.BadParameter(error.words) from None
 
 
 def _set_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> bool:

@@ -48,28 +48,10 @@ def bench(
     drops the shards from the page cache first. `baseline` is a result, or the file that `.result.save(file)` wrote; a row below
     `fail_below` times its rate makes `.result.exit_code` 1. Other keywords are those of `tarviz.records`.
     """
+    given = dict(locals())  # all that was given
     from tarviz.widgets.bench.controller import BenchRun
 
-    run = BenchRun(
-        source,
-        chain,
-        select=select,
-        runner=runner,
-        workers=workers,
-        batch=batch,
-        prefetch=prefetch,
-        seconds=seconds,
-        count=count,
-        warmup=warmup,
-        repeat=repeat,
-        vs=vs,
-        cold=cold,
-        seed=seed,
-        per_item=per_item,
-        baseline=baseline,
-        fail_below=fail_below,
-        **reading,
-    )
+    run = BenchRun(**given.pop("reading"), **given)
     if not verb_base.in_notebook():
         return run
     from tarviz.widgets.bench.view import BenchView
@@ -98,18 +80,11 @@ class Benched(verb_base.Result):
         return {**super()._repr_mimebundle_(include, exclude), **self.result._repr_mimebundle_(), "text/plain": str(self)}
 
 
-class Numbers(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4 only
+def numbers(value: str) -> list[int]:
     """Whole numbers, comma between: `1,2,4`."""
-
-    name = "numbers"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        if not re.fullmatch(r" *\d+ *(, *\d+ *)*", value):
-            self.fail(f"{value!r} is not a list of numbers such as 1,2,4.", param, ctx)
-        return [int(part) for part in value.split(",")]
-
-
-NUMBERS = Numbers()
+    if not re.fullmatch(r" *\d+ *(, *\d+ *)*", value):
+        raise click.BadParameter(f"{value!r} is not a list of numbers such as 1,2,4.")
+    return [int(part) for part in value.split(",")]
 
 
 @verb_base.verb(
@@ -124,9 +99,9 @@ NUMBERS = Numbers()
 @click.option("-c", "--chain", default=None, metavar="CHAIN", help="The ops to run on each record. [default: none, raw records]")
 @click.option("--select", default=None, metavar="FIELDS", help="What a step yields: jpg,cls. [default: all fields]")
 @verb_base.choice("runner", ("eager", "tf.data"))
-@click.option("-j", "--workers", type=NUMBERS, default=None, metavar="N,…", help="Threads that run the ops; several are swept.")
-@click.option("--batch", type=NUMBERS, default="32", show_default=True, metavar="N,…", help="Records in a batch; several are swept.")
-@click.option("--prefetch", type=NUMBERS, default=None, metavar="N,…", help="Batches kept ready (tf.data); several are swept.")
+@click.option("-j", "--workers", type=numbers, default=None, metavar="N,…", help="Threads that run the ops; several are swept.")
+@click.option("--batch", type=numbers, default="32", show_default=True, metavar="N,…", help="Records in a batch; several are swept.")
+@click.option("--prefetch", type=numbers, default=None, metavar="N,…", help="Batches kept ready (tf.data); several are swept.")
 @click.option("--for", "seconds", type=float, default=5.0, show_default=True, metavar="SECONDS", help="How long each trial runs.")
 @click.option("-n", "--count", type=click.IntRange(min=1), default=None, metavar="N", help="End a trial after this many records.")
 @click.option("--warmup", type=float, default=0.5, show_default=True, metavar="SECONDS", help="Warm-up left out after the first batch.")

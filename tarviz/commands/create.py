@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from os import PathLike, fspath
 from typing import Any, get_args
 
 import click
+import numpy as np
 
 from tarviz import stores
 from tarviz.cli import verb_base
@@ -219,7 +221,7 @@ class _Series(Whole):
         self.limited = limits != Limits()
         self.done: list[Tar] = []
         self._open: dict[str, TarOutput] = {}
-        self._number: dict[str, int] = {}
+        self._numbers: dict[str, Iterator[int]] = defaultdict(itertools.count)
         self._inputs = Inputs(())
         if self.limited and not Names(_CUT.sub("x", output)).counts:
             raise UsageError(f"{output!r} has no counter.", hint="Write {shard:06d}.")
@@ -234,19 +236,17 @@ class _Series(Whole):
         return Names(_CUT.sub(lambda _: split, self.output))
 
     def _outlet(self, split: str, number: int) -> TarOutput:
-        names = self._names(split)
-        return TarOutput(names.at(number) if names.counts else names.text, inputs=self._inputs)
+        return TarOutput(self._names(split).at(number), inputs=self._inputs)
 
     def put(self, record: Planned) -> None:
         pieces = [piece for ext, content in record.fields for piece in _member(record.key + b"." + ext, content)]
         outlet = self._open.get(record.split)
-        if outlet is not None and not self.limits.allow(outlet.records + 1, outlet.bytes + sum(map(size_of, pieces))):
+        size = np.array([sum(map(size_of, pieces))])
+        if outlet is not None and not self.limits.fit(size, 0, outlet.records, outlet.bytes):
             self._close(record.split)
             outlet = None
         if outlet is None:
-            number = self._number.get(record.split, 0)
-            self._number[record.split] = number + 1
-            outlet = self._open[record.split] = self._outlet(record.split, number)
+            outlet = self._open[record.split] = self._outlet(record.split, next(self._numbers[record.split]))
         outlet.write(pieces)
         outlet.records += 1
 
@@ -306,7 +306,7 @@ def _member(name: bytes, content: URL | bytes) -> list[Piece]:
 @click.option("--coco", metavar="FILE", help="COCO's annotations of the pictures in FOLDER.")
 @click.option("--labels", metavar="FILE", help="Write the labels of a folder, one per line; the first is class 0.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of an output at most.")
-@click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of an output at most.")
+@click.option("-s", "--size", type=verb_base.size, metavar="BYTES", help="Bytes of an output at most.")
 @verb_base.on_error_option
 @verb_base.result_options
 def command(source: str, target: str | None, output: str | None, pairs: tuple[str, ...], as_json: bool, **options: Any) -> Any:

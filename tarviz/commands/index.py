@@ -103,16 +103,11 @@ def index(
 def _build(targets: list[URL], options: stream.ReadOptions, engine: str, address: str | None, jobs: int | None) -> None:
     """Index the shards of which no index is kept, and keep it."""
     stats = [stores.of(url).stat(url) for url in targets if url != "-"]
-    missing = [stat for stat in stats if cached_index(stat, options) is None]
-    with (
-        verb_base.progress(len(missing), "shards") as bar,
-        shard_table.show_tasks(len(missing), "index", lambda made: (len(made), None), engine) as table,
-    ):
-        job = partial(_index_one, replace(options, where="", keys=""))
-        results = engines.each(engine, job, [stat.url for stat in missing], jobs=jobs, address=address, heard=table.heard)
-        for stat, made in zip(missing, results, strict=True):
-            keep_index(stat, options, made)
-            bar.add()
+    missing = {stat.url: stat for stat in stats if cached_index(stat, options) is None}
+    job = partial(_index_one, replace(options, where="", keys=""))
+    errors = engines.Errors(list(missing))
+    for url, made in shard_table.each_task("index", job, list(missing), lambda made: (len(made), None), engine, address, jobs, errors):
+        keep_index(missing[url], options, made)
 
 
 def _index_one(options: stream.ReadOptions, url: URL, file: IO[bytes] | None, tick: engines.Tick) -> ShardIndex:

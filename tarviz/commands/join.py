@@ -98,7 +98,7 @@ def join(
         pairs = _Pairs(partners, key_template(match), options, result)
         with verb_base.progress(None, "records") as bar:
             for number, some in enumerate([[url] for url in targets] if names.counts else [targets]):
-                with TarOutput(names.at(number) if names.counts else names.text, inputs=inputs) as outlet:
+                with TarOutput(names.at(number), inputs=inputs) as outlet:
                     pairs.write(some, outlet, bar)
                 result.outputs.append(Tar(outlet.url, outlet.records, outlet.bytes))
         result.unused = int(np.count_nonzero(~partners.used))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import queue
 import re
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field
 from os import PathLike, fspath
@@ -151,39 +150,28 @@ def proc(
 def _results(
     batches: Iterator[Batch], work: Work, workers: int, ordered: bool, kill: Callable[[], None]
 ) -> Generator[RecordResult, None, None]:
-    """Each record with its future, done: in order, or as they come."""
-    waiting: deque[RecordResult] = deque()
-    ready: queue.SimpleQueue[RecordResult] = queue.SimpleQueue()
+    """Each record with its future, in order, or as they are done."""
+    waiting: dict[Future[Came], RecordResult] = {}
     pool = ThreadPoolExecutor(workers, thread_name_prefix="proc")
-    running = 0
+
+    def take() -> RecordResult:
+        return waiting.pop(next(iter(waiting) if ordered else as_completed(waiting)))
+
     try:
         for batch in batches:
             for record in range(len(batch)):
-                done = RecordResult(batch, record, pool.submit(work, batch, record))
-                running += 1
-                if ordered:
-                    waiting.append(done)
-                else:
-                    done.future.add_done_callback(lambda _, done=done: ready.put(done))  # type: ignore[misc]
-                if running >= workers * _AHEAD:
-                    yield _next(waiting, ready, ordered)
-                    running -= 1
+                future = pool.submit(work, batch, record)
+                waiting[future] = RecordResult(batch, record, future)
+                if len(waiting) >= workers * _AHEAD:
+                    yield take()
             del batch
-        for _ in range(running):
-            yield _next(waiting, ready, ordered)
+        while waiting:
+            yield take()
     except BaseException:
         kill()
         raise
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _next(waiting: deque[RecordResult], ready: queue.SimpleQueue[RecordResult], ordered: bool) -> RecordResult:
-    if not ordered:
-        return ready.get()
-    done = waiting.popleft()
-    done.future.exception()  # waits
-    return done
 
 
 class _Writer:

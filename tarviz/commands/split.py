@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import chain
 from os import PathLike, fspath
 from typing import Any, Unpack
 
@@ -20,14 +21,15 @@ from tarviz.cli.tar_tool_options import Made, Tar, command_shards, inputs_argume
 from tarviz.model.config import parse_size
 from tarviz.model.errors import ChangedError, UsageError
 from tarviz.model.types import URL, to_bytes
-from tarviz.outputs import Exists, Names, has_counter, proof
+from tarviz.outputs import Exists, Names, has_counter
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.limits import Limits
+from tarviz.outputs.manifest import check_seen
 from tarviz.outputs.piped import is_command
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import resolve
 from tarviz.read.keywords import ReadKeywords
-from tarviz.read.spans import Batch, intake
+from tarviz.read.spans import intake
 from tarviz.read.stream import ReadOptions, ReadReport, with_changes
 from tarviz.stores import URLs, before_suffix
 from tarviz.tools import field_selection, split_pieces
@@ -138,34 +140,43 @@ class _Plan:
         if self.command is not None:
             line(self.command)
 
+    def series(self, names: Names, done: list[Tar], report: ReadReport) -> split_pieces.OutputSeries:
+        """The outputs of these names; `done` gets each that is complete, on which the command is run."""
+
+        def finish(number: int, outlet: TarOutput) -> None:
+            done.append(Tar(outlet.url, outlet.records, outlet.bytes))
+            if self.command is not None:
+                split_pieces.run_on(self.command, outlet.url, report, skip=self.options.on_error == "skip")
+
+        form = field_selection.Form(report=report)
+        limits, name = (lambda _: self.limits), (lambda number: names.at(self.start + number))
+        return split_pieces.OutputSeries(name, limits, self.inputs, self.exists, form, finish, self.most)
+
 
 def _here(plan: _Plan, parts: Parts | None, group: str) -> Made:
     """By this process, in one pass: the records in the outputs, those of each part in its own."""
     report = ReadReport()
-    outputs = [_Shards(plan, names, report) for names in plan.names]
+    done = [list[Tar]() for _ in plan.names]
     values = _values(plan.urls, group, plan.options) if group else None
     with (
         verb_base.silent_warnings(),
         verb_base.progress(None, "records") as bar,
         closing(intake(plan.urls, plan.options, report)) as batches,
+        ExitStack() as stack,
     ):
-        try:
-            for batch in batches:
-                keys: list[bytes] = batch.block.keys
-                more, runs = True, [(0, 0, len(batch))]
-                for part, first, end in runs if parts is None else parts.runs(keys if values is None else _next_groups(keys, values)):
-                    more = outputs[part].put(batch.part(first, end))
-                bar.add(len(batch))
-                del batch
-                if not more:
-                    break
-            for shards in outputs:
-                shards.close()
-        except BaseException:
-            for shards in outputs:
-                shards.abort()
-            raise
-    return Made([tar for shards in outputs for tar in shards.done], report)
+        outputs = [plan.series(names, tars, report) for names, tars in zip(plan.names, done, strict=True)]
+        for series in reversed(outputs):  # the first is finished first
+            stack.enter_context(series)
+        for batch in batches:
+            keys: list[bytes] = batch.block.keys
+            more, runs = True, [(0, 0, len(batch))]
+            for part, first, end in runs if parts is None else parts.runs(keys if values is None else _next_groups(keys, values)):
+                more = outputs[part].put(batch.part(first, end))
+            bar.add(len(batch))
+            del batch
+            if not more:
+                break
+    return Made([*chain.from_iterable(done)], report)
 
 
 def _next_groups(keys: list[bytes], values: Iterator[str | None]) -> list[bytes]:
@@ -217,11 +228,11 @@ class _OnEngine:
             with closing(self._sizes(options, versions, result.report)) as sizes:
                 parts = list(split_pieces.cut(sizes, plan.limits, plan.most))
             tasks = split_pieces.output_tasks(parts, plan.urls, versions, lambda number: names.at(plan.start + number))
-            with closing(self._each("write", writing, tasks, len(parts), lambda found: [records for records, _ in found.made])) as results:
-                for task, written in zip(tasks, results, strict=True):
+            with closing(self._each("write", writing, tasks, lambda found: sum(records for records, _ in found.made))) as results:
+                for task, written in results:
                     if kept and away:
                         for name in task.names:
-                            proof.check_seen(name)
+                            check_seen(name)
                     result.outputs += [Tar(name, *each) for name, each in zip(task.names, written.made, strict=True)]
                     result.report.merge(written.report)
         return result
@@ -239,27 +250,17 @@ class _OnEngine:
 
     def _sizes(self, options: ReadOptions, versions: list[dict[str, Any]], report: ReadReport) -> Generator[NDArray[np.int64], None, None]:
         """The sizes of each shard's records, as they are asked for; its version and report go where they belong."""
-        urls, job = self.plan.urls, partial(split_pieces.measure, options)
-        with closing(self._each("measure", job, urls, len(urls), lambda found: [len(found.sizes)])) as results:
-            for measured in results:
+        job = partial(split_pieces.measure, options)
+        with closing(self._each("measure", job, self.plan.urls, lambda found: len(found.sizes))) as results:
+            for _, measured in results:
                 versions.append(measured.version)
                 report.merge(measured.report)
                 yield measured.sizes
 
     def _each(
-        self, label: str, job: engines.Job, tasks: Sequence[Any], shards: int, records: Callable[[Any], list[int]]
-    ) -> Generator[Any, None, None]:
-        """The result of each task; `records` of it are those of each of its shards."""
-        count = engines.count(self.engine, self.jobs, len(tasks))
-        with (
-            verb_base.progress(shards, "shards", label=label) as bar,
-            shard_table.show_tasks(len(tasks), label, lambda found: (sum(records(found)), None), self.engine) as table,
-            engines.start(self.engine, job, engines.EnginePlan(count, heard=table.heard, address=self.address)) as workers,
-            closing(workers.run(tasks)) as results,
-        ):
-            for result, _ in results:
-                bar.add(len(records(result)))
-                yield result
+        self, label: str, job: engines.Job, tasks: Sequence[Any], records: Callable[[Any], int]
+    ) -> Generator[tuple[Any, Any], None, None]:
+        return shard_table.each_task(label, job, tasks, lambda found: (records(found), None), self.engine, self.address, self.jobs)
 
 
 def pattern(text: str) -> str:
@@ -273,57 +274,6 @@ def pattern(text: str) -> str:
     return before_suffix(text, "-{shard:06d}")
 
 
-@dataclass(eq=False, repr=False)
-class _Shards:
-    """Outputs one after the other; `put` says whether there may be more."""
-
-    plan: _Plan
-    names: Names
-    report: ReadReport
-    done: list[Tar] = field(default_factory=list)
-    outlet: TarOutput | None = None
-
-    def __post_init__(self) -> None:
-        self.form = field_selection.Form(report=self.report)
-
-    def put(self, batch: Batch) -> bool:
-        ends = np.cumsum(split_pieces.sizes(batch))
-        first = 0
-        while first < len(batch):
-            if self.outlet is None:
-                if not self._more:
-                    return False
-                self.outlet = TarOutput(self.names.at(self.plan.start + len(self.done)), inputs=self.plan.inputs, exists=self.plan.exists)
-                self.form.forget()
-            last = self.plan.limits.fit(ends, first, self.outlet.records, self.outlet.bytes)
-            if last > first:
-                self.form.put(self.outlet, batch.part(first, last))
-                first = last
-            if last < len(batch) or self.outlet.records == self.plan.limits.count:
-                self.close()
-        return self._more
-
-    def close(self) -> None:
-        """Finish the open shard, then run the command on it."""
-        if self.outlet is None:
-            return
-        self.outlet.commit()
-        tar = Tar(self.outlet.url, self.outlet.records, self.outlet.bytes)
-        self.done.append(tar)
-        self.outlet = None
-        if self.plan.command is not None:
-            split_pieces.run_on(self.plan.command, URL(tar.url), self.report, skip=self.plan.options.on_error == "skip")
-
-    @property
-    def _more(self) -> bool:
-        return self.plan.most is None or len(self.done) < self.plan.most
-
-    def abort(self) -> None:
-        """Drop the open shard; those before it stay."""
-        if self.outlet is not None:
-            self.outlet.abort()
-
-
 @verb_base.verb(
     "split",
     example=[
@@ -334,7 +284,7 @@ class _Shards:
 )
 @click.option("-o", "--output", default="split-{shard:06d}.tar", show_default=True, metavar="PATTERN", help="Names: {shard:06d}, %06d, {}.")
 @click.option("-n", "--count", type=click.IntRange(min=1), metavar="N", help="Records of a shard at most.")
-@click.option("-s", "--size", type=verb_base.SIZE, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
+@click.option("-s", "--size", type=verb_base.size, metavar="BYTES", help="Bytes of a shard at most: 1e9, 1GB, 500MiB.")
 @click.option("--maxshards", type=click.IntRange(min=1), metavar="N", help="Stop after this many shards.")
 @click.option("--start", type=click.IntRange(min=0), default=0, metavar="N", help="The first shard's number.")
 @click.option("-C", "--command", "ready", metavar="COMMAND", help="A line for bash, run on each finished shard.")

@@ -9,7 +9,7 @@ A file that a task's result comes with, and all that an engine started, is gone 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import IO, Any, Protocol, cast
 
@@ -127,31 +127,11 @@ def count(name: str, asked: int | None, tasks: int) -> int | None:
     return max(1, min(tasks, processors() if asked == 0 else asked or 1))
 
 
-def each(
-    name: str,
-    job: Job,
-    tasks: Sequence[Any],
-    *,
-    jobs: int | None = None,
-    address: str | None = None,
-    heard: Callable[[TaskEnd], None] = _still,
-) -> Generator[Any, None, None]:
-    """The result of each task, in order, `jobs` at a time; what one fails with is raised when all are done (see `Errors`)."""
-    errors = Errors()
-    with (
-        start(name, job, EnginePlan(count(name, jobs, len(tasks)), address=address, heard=heard)) as engine,
-        closing(engine.run(tasks, errors.keep)) as results,
-    ):
-        for result, _ in results:
-            if result is not None:
-                yield result
-    errors.settle([str(task) for task in tasks])
-
-
 class Errors:
-    """Errors of tasks that do not stop the others: raised when these are done, the first of them, naming the rest."""
+    """Errors of tasks that stop no others: raised when these are done, the first one, naming the rest; `names` are those of all tasks."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
         self._found: dict[int, TarvizError] = {}
 
     def keep(self, number: int, error: Exception) -> None:
@@ -161,14 +141,14 @@ class Errors:
             raise error
         self._found[number] = error
 
-    def settle(self, names: Sequence[str]) -> None:
-        """Raise the first error that was kept; `names` are those of the tasks."""
+    def settle(self) -> None:
+        """Raise the first error that was kept."""
         if not self._found:
             return
         (first, error), *others = sorted(self._found.items())
-        error.at(shard=names[first])
+        error.at(shard=self._names[first])
         if others:
-            some = ", ".join(f"{redact(names[number])} ({other.code})" for number, other in others[:10])
+            some = ", ".join(f"{redact(self._names[number])} ({other.code})" for number, other in others[:10])
             more = f"{len(others)} more failed: {some}{', …' if len(others) > 10 else ''}."
             error.hint = f"{error.hint} {more}" if error.hint else more
         raise error

@@ -77,7 +77,7 @@ def _field(name: str, kind: Kind | None, values: list[Any], single: bool) -> tup
         file = io.BytesIO()
         np.save(file, np.array(values, "<i8" if kind == "int64" else "<f4"))
         return f"{_escape(name)}.npy", file.getvalue()
-    content = None if kind is None else [_text(value) for value in values]
+    content = None if kind is None else [json_text(value) for value in values]
     ext = f"{_escape(name)}.json"
     return "%66eatures.json" if ext == MARK else ext, json.dumps(content, ensure_ascii=False).encode()
 
@@ -97,10 +97,11 @@ def _ending(data: bytes) -> str:
         return "tif"
     if _CONTROL.search(data):
         return "bin"
-    return "txt" if isinstance(_text(data), str) else "bin"
+    return "txt" if isinstance(json_text(data), str) else "bin"
 
 
-def _text(value: bytes) -> str | dict[str, str]:
+def json_text(value: bytes) -> str | dict[str, str]:
+    """Bytes as JSON has them: a text, or an object that holds their base64."""
     try:
         return value.decode()
     except UnicodeDecodeError:

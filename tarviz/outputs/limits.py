@@ -18,10 +18,6 @@ class Limits:
     size: int | None = None
     ending: int = len(TAR_END)
 
-    def allow(self, records: int, size: int) -> bool:
-        """Whether an output may have so many records and bytes, its last ones not counted."""
-        return (self.count is None or records <= self.count) and (self.size is None or size + self.ending <= self.size)
-
     def fit(self, ends: NDArray[np.int64], first: int, records: int, size: int) -> int:
         """Up to which record an output of `records` and `size` bytes takes those from `first`; an empty one takes one of any size.
 

@@ -1,8 +1,9 @@
-"""What is known of an output that is complete, and the manifest beside it that says so and where the records come from."""
+"""What is known of an output that is complete, and the manifest beside it that proves it, and says where the records come from."""
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -10,7 +11,7 @@ from typing import Any
 
 from tarviz import stores
 from tarviz.formats.tfrecord import crc32c
-from tarviz.model.errors import NotFoundError, TarvizError
+from tarviz.model.errors import NotFoundError, StoreError, TarvizError
 from tarviz.model.redaction import redact, redacted_repr
 from tarviz.model.types import URL
 from tarviz.model.urls import identity, without_query
@@ -94,10 +95,9 @@ def source_entry(stat: Stat) -> dict[str, Any]:
 
 def write_manifest(written: Written, more: Mapping[str, Any]) -> None:
     """Put the manifest of an output beside it: its own figures, and `more`."""
-    beside = manifest_url(written.url)
     facts = {"records": written.records, "bytes": written.bytes, "crc32c": written.crc32c}
-    with stores.of(beside).create(beside) as sink:
-        sink.write(json.dumps({**facts, **more}, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape") + b"\n")
+    text = json.dumps({**facts, **more}, indent=1, ensure_ascii=False) + "\n"
+    stores.write(manifest_url(written.url), text.encode("utf-8", "surrogateescape"))
 
 
 def forget_manifest(url: URL) -> None:
@@ -105,3 +105,34 @@ def forget_manifest(url: URL) -> None:
     if url != "-" and not is_command(url):
         with suppress(NotFoundError):
             stores.of(url).delete(manifest_url(url))
+
+
+def prove(url: URL, records: int, facts: Mapping[str, Any]) -> None:
+    """Put the manifest beside an output that is complete: records, bytes and CRC32C of the file, and the facts."""
+    with stores.of(url).open(url) as stream:
+        crc, size = checksum(stream)
+    write_manifest(Written(url, records, size, crc), facts)
+
+
+def find_kept(url: URL, facts: Mapping[str, Any]) -> Written | None:
+    """The output when its manifest holds just these facts and its bytes are those of the manifest. None otherwise.
+
+    A source whose version no store tells proves nothing: it may have changed.
+    """
+    wanted = json.loads(json.dumps(dict(facts)))
+    known = all(source.get("etag") is not None or source.get("mtime") is not None for source in wanted.get("sources", []))
+    found = read_manifest(url) if known else None
+    if found is None or any(found.get(name) != value for name, value in wanted.items()):
+        return None
+    return proven(url, found)
+
+
+def check_seen(url: URL) -> None:
+    """`StoreError` when an output that a worker on some machine wrote is not to be seen on this one."""
+    if stores.is_local(url) and not os.path.exists(stores.local_path(url)):
+        raise StoreError(
+            "a worker of the cluster wrote this output, and it is not here.",
+            shard=url,
+            code="E_WRITE",
+            hint="The worker's disk is not this machine's: name a folder they share, or an object store.",
+        )

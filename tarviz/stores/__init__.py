@@ -55,6 +55,7 @@ __all__ = [
     "join",
     "local_path",
     "of",
+    "write",
 ]
 
 URLs: TypeAlias = str | PathLike[str] | Iterable[str | PathLike[str]]
@@ -92,6 +93,12 @@ def _load_store(scheme: str, override: str) -> Store:
         more = "plain paths and '-'; fsspec, where it is installed, brings more."
         raise UsageError(f"there is no store for {scheme}:// URLs.", hint=f"{meant}There are: {there}, {more}")
     return cast("Store", plugins.load("stores", name).store())
+
+
+def write(place: str | PathLike[str], data: bytes) -> None:
+    """Write a file or an object, which is there whole or not at all."""
+    with of(place).create(URL(os.fspath(place))) as sink:
+        sink.write(data)
 
 
 def join(prefix: str | PathLike[str], name: str) -> URL:

@@ -226,9 +226,7 @@ def _rewrite(file: Path, changes: dict[Tag, str | None], home: Path | None) -> N
 
 def _write(file: Path, lines: list[str], like: IO[bytes] | None = None) -> None:
     """Write lines beside a file, then rename. `like`: the file whose rights the new one gets."""
-    url = URL(os.fspath(file))
-    with stores.of(url).create(url) as sink:
-        sink.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+    stores.write(file, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
     if like is not None:
         file.chmod(os.fstat(like.fileno()).st_mode & 0o777)
 

@@ -152,23 +152,25 @@ def _cell(value: Any) -> bytes | None:
 
 
 def _table(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[Any]]]:
-    if delimiter == "\t":
-        for number, line in enumerate(text.split("\n"), 1):
-            line = line.removesuffix("\r")
-            if line:
-                cells = line.split("\t")
-                if number == 1:
-                    _one_column(cells, url)
-                yield number, cells if number == 1 else [table_formats.unescape(cell) for cell in cells]
-        return
+    tabs = delimiter == "\t"
+    for at, (line, row) in enumerate(_tabs(text) if tabs else _csv(text, delimiter, url)):
+        if at == 0:
+            _one_column(row, url)
+            yield line, row
+        else:
+            yield line, [table_formats.unescape(cell) if tabs else to_bytes(cell) if cell else None for cell in row]
+
+
+def _tabs(text: str) -> Iterator[tuple[int, list[str]]]:
+    lines = (line.removesuffix("\r") for line in text.split("\n"))
+    return ((number, line.split("\t")) for number, line in enumerate(lines, 1) if line)
+
+
+def _csv(text: str, delimiter: str, url: str) -> Iterator[tuple[int, list[str]]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     csv.field_size_limit(_CELL)
     try:
-        for at, row in enumerate(reader):
-            if row:
-                if at == 0:
-                    _one_column(row, url)
-                yield reader.line_num, row if at == 0 else [to_bytes(cell) if cell else None for cell in row]
+        yield from ((reader.line_num, row) for row in reader if row)
     except csv.Error as error:
         raise UsageError(f"line {reader.line_num} of the plan cannot be read: {error}.", shard=url) from error
 

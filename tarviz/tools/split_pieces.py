@@ -18,14 +18,15 @@ from tarviz.engines import Tick
 from tarviz.model.errors import ChangedError, Fault, StoreError, redact
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL
-from tarviz.outputs import Exists, proof
+from tarviz.outputs import Exists
 from tarviz.outputs.inputs import Inputs
 from tarviz.outputs.limits import Limits
-from tarviz.outputs.manifest import forget_manifest
+from tarviz.outputs.manifest import find_kept, prove
 from tarviz.outputs.tar_output import TarOutput
 from tarviz.read.chosen import version
 from tarviz.read.spans import Batch, intake, pieces
 from tarviz.read.stream import ReadOptions, ReadReport
+from tarviz.stores import Whole
 from tarviz.tools.field_selection import Form
 from tarviz.tools.shard_command import run_for
 
@@ -84,6 +85,50 @@ def cut(shards: Iterable[Ints], limits: Limits, most: int | None = None) -> Iter
                     return
     if records:
         yield OutputPart(number, records, *begin, last)
+
+
+@dataclass(eq=False, repr=False)
+class OutputSeries(Whole):
+    """Outputs one after the other, of as many records as the limits of its number let each have; `finish` is told of those complete."""
+
+    name: Callable[[int], URL]
+    limits: Callable[[int], Limits]
+    inputs: Inputs
+    exists: Exists
+    form: Form
+    finish: Callable[[int, TarOutput], object]
+    most: int | None = None
+    done: int = 0
+    _outlet: TarOutput | None = None
+
+    def put(self, batch: Batch) -> bool:
+        """Write the records of a batch; whether there may be more outputs."""
+        ends, first = np.cumsum(sizes(batch)), 0
+        while first < len(batch) and self.done != self.most:
+            if self._outlet is None:
+                self._outlet = TarOutput(self.name(self.done), inputs=self.inputs, exists=self.exists)
+                self.form.forget()
+            outlet, limits = self._outlet, self.limits(self.done)
+            last = limits.fit(ends, first, outlet.records, outlet.bytes)
+            if last > first:
+                self.form.put(outlet, batch.part(first, last))
+                first = last
+            if last < len(batch) or outlet.records == limits.count:
+                self.commit()
+        return self.done != self.most
+
+    def commit(self) -> None:
+        """Finish the output that is open."""
+        if self._outlet is not None:
+            outlet, number = self._outlet, self.done
+            outlet.commit()
+            self._outlet, self.done = None, number + 1
+            self.finish(number, outlet)
+
+    def abort(self) -> None:
+        """Drop the output that is open; those before it stay."""
+        if self._outlet is not None:
+            self._outlet.abort()
 
 
 @dataclass(slots=True)
@@ -168,48 +213,39 @@ class OutputJob:
 
     def _find_kept(self, task: OutputTask, at: int) -> tuple[int, int] | None:
         provable = self.recipe is not None and self.recipe["options"] is not None
-        found = proof.find_kept(task.names[at], self._facts(task, at)) if self.resume and provable else None
+        found = find_kept(task.names[at], self._facts(task, at)) if self.resume and provable else None
         return None if found is None else (found.records, found.bytes)
 
     def _write(self, task: OutputTask, run: Sequence[int], report: ReadReport, tick: Tick) -> list[tuple[int, int]]:
         """Write outputs that follow each other, in one pass over their shards."""
-        start = task.parts[run[0]].first
-        stop = start + sum(task.parts[at].records for at in run)
-        form, inputs, made = Form(report=report), Inputs(task.urls), []
-        todo = iter(run)
-        outlet: TarOutput | None = None
-        at = 0
-        try:
-            # What is wrong with the shards was told when they were measured.
-            with closing(intake(task.urls, self.options, ReadReport(), start=start, stop=stop)) as batches:
-                for batch in batches:
-                    first = 0
-                    while first < len(batch):
-                        if outlet is None:
-                            at = next(todo)
-                            if self.recipe is not None:
-                                forget_manifest(task.names[at])
-                            outlet = TarOutput(task.names[at], inputs=inputs, exists=self.exists)
-                            form.forget()
-                        last = min(len(batch), first + task.parts[at].records - outlet.records)
-                        form.put(outlet, batch.part(first, last))
-                        first = last
-                        if outlet.records == task.parts[at].records:
-                            outlet.commit()
-                            made.append(self._finish(task, at, outlet, report))
-                            tick(outlet.bytes)
-                            outlet = None
-                    del batch
-        finally:
-            if outlet is not None:
-                outlet.abort()
-        if len(made) < len(run):
-            raise ChangedError("the shard holds fewer records than when it was measured.", shard=task.urls[-1], hint="Split again.")
+        parts, made = [task.parts[at] for at in run], list[tuple[int, int]]()
+        start, stop = parts[0].first, parts[0].first + sum(part.records for part in parts)
+
+        def finish(number: int, outlet: TarOutput) -> None:
+            made.append(self._finish(task, run[number], outlet, report))
+            tick(outlet.bytes)
+
+        series = OutputSeries(
+            lambda number: task.names[run[number]],
+            lambda number: Limits(parts[number].records),
+            Inputs(task.urls),
+            self.exists,
+            Form(report=report),
+            finish,
+            len(run),
+        )
+        # What is wrong with the shards was told when they were measured.
+        with closing(intake(task.urls, self.options, ReadReport(), start=start, stop=stop)) as batches, series:
+            for batch in batches:
+                series.put(batch)
+                del batch
+            if len(made) < len(run):
+                raise ChangedError("the shard holds fewer records than when it was measured.", shard=task.urls[-1], hint="Split again.")
         return made
 
     def _finish(self, task: OutputTask, at: int, outlet: TarOutput, report: ReadReport) -> tuple[int, int]:
         if self.recipe is not None:
-            proof.write(task.names[at], outlet.records, self._facts(task, at))
+            prove(task.names[at], outlet.records, self._facts(task, at))
         if self.command is not None:
             run_on(self.command, task.names[at], report, skip=self.options.on_error == "skip")
         return outlet.records, outlet.bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import io
 import json
 import re
@@ -10,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from tarviz.formats.example_fields import json_text
 from tarviz.model.errors import DataError, require
 from tarviz.model.types import PLACES, to_bytes, to_text
 
@@ -142,19 +142,12 @@ def _reader(exts: Sequence[str]) -> Callable[[bytes], Any]:
         return _class
     if all(ext.rpartition(".")[2] in TREES for ext in exts):
         return _tree
-    return to_text if exts[0] in PLACES else _value
-
-
-def _value(payload: bytes) -> Any:
-    try:
-        return payload.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(payload).decode()}
+    return to_text if exts[0] in PLACES else json_text
 
 
 def _class(payload: bytes) -> Any:
     number = _number(payload)
-    return _value(payload) if number is None else number
+    return json_text(payload) if number is None else number
 
 
 def _number(payload: bytes) -> int | None:
@@ -172,7 +165,7 @@ def _tree(payload: bytes) -> Any:
     try:
         return json.loads(payload, parse_constant=_refuse)
     except (ValueError, RecursionError):
-        return _value(payload)
+        return json_text(payload)
 
 
 class Parquet(TableWriter):

@@ -154,3 +154,38 @@ def test_sizes_are_those_of_the_result_or_those_told_of():
 
         found = shown.all
         assert (1, 1, 100, expected) == (found.shards, found.failed, found.records, found.bytes)
+
+
+def halves(task, file, tick):
+    """Half of a word; nothing of one that is too short, and an error for one that begins with a question mark."""
+    if task.startswith("?"):
+        raise DataError(f"{task} is no word.", code="E_CORRUPT", hint="Leave it out." if task == "?0" else None)
+    return task[: len(task) // 2] or None
+
+
+def each_half(tasks):
+    return shard_table.each_task("halve", halves, tasks, lambda half: (1, None), "local", None, None, engines.Errors(tasks))
+
+
+class TestEachTask:
+    def test_results_come_in_order_and_what_is_none_does_not(self):
+        assert [("abcd", "ab"), ("xy", "x")] == list(each_half(["abcd", "z", "xy"]))
+
+    @pytest.mark.parametrize(
+        ("tasks", "hint"),
+        [
+            (["?0", "ab"], "Leave it out."),
+            (["ab", "?1", "cd", "?2"], "1 more failed: ?2 (E_CORRUPT)."),
+            (["?0", "?1", "?2"], "Leave it out. 2 more failed: ?1 (E_CORRUPT), ?2 (E_CORRUPT)."),
+            ([f"?{at}" for at in range(1, 12)], f"10 more failed: {', '.join(f'?{at} (E_CORRUPT)' for at in range(2, 12))}."),
+            ([f"?{at}" for at in range(1, 13)], f"11 more failed: {', '.join(f'?{at} (E_CORRUPT)' for at in range(2, 12))}, …."),
+        ],
+    )
+    def test_the_first_error_comes_after_all_results_and_names_the_others(self, tasks, hint):
+        found = []
+        with pytest.raises(DataError) as caught:
+            found.extend(result for _, result in each_half(tasks))
+
+        first = next(task for task in tasks if task.startswith("?"))
+        assert [task[0] for task in tasks if not task.startswith("?")] == found
+        assert (f"{first} is no word.", first, hint) == (caught.value.message, caught.value.shard, caught.value.hint)

@@ -76,11 +76,11 @@ class TestTable:
 
 class TestSize:
     def test_reads_sizes(self):
-        assert 10**8 == verb_base.SIZE.convert("100MB", None, None)
+        assert 10**8 == verb_base.size("100MB")
 
     def test_says_how_to_write_one(self):
         with pytest.raises(click.BadParameter, match="100MiB"):
-            verb_base.SIZE.convert("much", None, None)
+            verb_base.size("much")
 
 
 @dataclass

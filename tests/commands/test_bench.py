@@ -13,7 +13,7 @@ import pytest
 import tarviz
 from tarviz import cli
 from tarviz.cli import verb_base
-from tarviz.commands.bench import NUMBERS, watch
+from tarviz.commands.bench import numbers, watch
 from tarviz.model.errors import UsageError
 from tarviz.widgets.bench.controller import BenchRun
 from tests.widgets.conftest import png, tar
@@ -83,12 +83,12 @@ sys.exit(cli.main(["bench", sys.argv[1], "-c", "decode(png)", "--for", "6000"]))
 
 class TestNumbers:
     def test_commas_stand_between(self):
-        assert [1, 2, 4] == NUMBERS.convert("1,2, 4", None, None)
+        assert [1, 2, 4] == numbers("1,2, 4")
 
     def test_what_is_no_list_of_numbers_is_refused(self):
         for text in ["", "a", "1,-2", "1;2", "1.5"]:
             with pytest.raises(click.BadParameter, match="is not a list of numbers"):
-                NUMBERS.convert(text, None, None)
+                numbers(text)
 
 
 def test_outside_a_notebook_the_run_itself_comes_back(shards: str):

@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from tarviz.commands.index import index
 from tarviz.formats.index import parse_dali
 from tarviz.model import config
 from tarviz.model.config import format_size
-from tarviz.model.errors import Fault, UsageError
+from tarviz.model.errors import Fault, StoreError, UsageError
+from tarviz.read import shard_index
 from tarviz.testing.strategies import numbered_records
 from tests.conftest import DATA
 
@@ -100,6 +102,23 @@ class TestJobs:
 
         assert ["train/n00000002"] * 2 == [record.key for record in made]
         assert 7 == len(index(paths))  # all of each is kept, whatever was chosen
+
+    def test_a_shard_that_cannot_be_had_leaves_others_their_own_index(self, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setenv("TARVIZ_CACHE_DIR", str(tmp_path / "cache"))
+        paths = [str(make(numbered_records(count), f"{count}.tar")) for count in (3, 4)]
+        own = shard_index.shard_index
+        refused = StoreError("gone.", code="E_READ")
+
+        def first_fails(url: str, *args: Any, **options: Any) -> Any:
+            if url == paths[0]:
+                raise refused
+            return own(url, *args, **options)
+
+        monkeypatch.setattr("tarviz.commands.index.shard_index", first_fails)
+        with pytest.raises(StoreError, match=r"3\.tar"):
+            index(paths, jobs=1)
+
+        assert [3, 4] == [len(index(path)) for path in paths]
 
     def test_without_the_cache_there_is_nowhere_to_keep_it(self, make: Make):
         with pytest.raises(UsageError, match="without the cache"):

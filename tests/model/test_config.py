@@ -248,7 +248,8 @@ class TestWith:
     def test_threads_and_processes_have_them_too(self):
         with config.options(workers=4), ThreadPoolExecutor(1) as pool:
             assert 4 == pool.submit(lambda: config.options().workers).result()
-            assert [4, 4] == list(engines.each("local", _Workers(), [1, 2], jobs=2))
+            with engines.start("local", _Workers(), engines.EnginePlan(2)) as engine:
+                assert [4, 4] == [found for found, _ in engine.run([1, 2])]
             with config.options(workers=5, max_ratio=7):
                 assert {"TARVIZ_WORKERS": "5", "TARVIZ_MAX_RATIO": "7"}.items() <= config.environment().items()
 

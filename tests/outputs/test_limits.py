@@ -18,17 +18,6 @@ def test_as_many_records_as_fit():
         (Limits(size=100), [9000, 9512], 0, 0, 0, 1),
         (Limits(size=100), [9000, 9512], 0, 1, 512, 0),
         (Limits(count=1, size=9999), [512, 1024], 0, 0, 0, 1),
+        (Limits(size=2560, ending=0), [2560, 2561], 0, 0, 0, 1),
     ]:
         assert last == limits.fit(np.array(ends), first, records, size)
-
-
-def test_what_an_output_may_have():
-    for limits, records, size, allowed in [
-        (Limits(), 9, 9000, True),
-        (Limits(count=3), 3, 9000, True),
-        (Limits(count=3), 4, 0, False),
-        (Limits(size=2560), 1, 1536, True),
-        (Limits(size=2560), 1, 1537, False),
-        (Limits(size=2560, ending=0), 1, 2560, True),
-    ]:
-        assert allowed == limits.allow(records, size)

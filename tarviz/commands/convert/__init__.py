@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json as _json
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Unpack
 
@@ -15,20 +16,83 @@ from tarviz.cli import shard_table, verb_base
 from tarviz.cli.shard_map import cluster_options
 from tarviz.commands.convert import from_examples, tasks
 from tarviz.commands.convert.conversion import Conversion, digest, processes
-from tarviz.commands.convert.converted import Converted as Converted
 from tarviz.commands.convert.recipe import ConversionProgress, Recipe
 from tarviz.formats import example
 from tarviz.formats.tfrecord import Compression
 from tarviz.model import config
+from tarviz.model.config import format_size
 from tarviz.model.errors import Fault, TarvizWarning, UsageError, redact
 from tarviz.model.types import URL
 from tarviz.ops import Chain
-from tarviz.outputs import TAR_END, Exists, Names, packing, read_manifest
+from tarviz.outputs import TAR_END, Exists, Names, Written, packing, read_manifest
 from tarviz.pipeline import Pipeline
 from tarviz.read import stream
 from tarviz.read.chosen import resolve
 from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadReport
+
+_SHOWN = 20  # outputs and faults listed as text
+
+
+class Converted(verb_base.Result, list[str]):
+    """The paths written, in order. `outputs` has records, bytes and CRC32C of each, `report` what reading met and skipped."""
+
+    def __init__(self, outputs: Sequence[Written], report: ReadReport, plan: Mapping[str, Any] | None = None) -> None:
+        super().__init__(each.url for each in outputs)
+        self.outputs = list(outputs)
+        self.report = report
+        self.plan = plan
+
+    @property
+    def records(self) -> int:
+        """Records in all outputs."""
+        return sum(each.records for each in self.outputs)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all outputs."""
+        return sum(each.bytes for each in self.outputs)
+
+    def __str__(self) -> str:
+        return "\n".join([*self.lines(), *self.notes()])
+
+    def lines(self, json: bool = False) -> Iterator[str]:
+        """What was written, or would be, for the shell."""
+        if json:
+            yield _json.dumps(self.to_dict())
+        else:
+            yield from self._plan_lines() if self.plan is not None else self._lines()
+
+    def notes(self) -> Iterator[str]:
+        """What was skipped or warned of; a shell has it on standard error."""
+        faults = [*self.report.skipped, *self.report.warnings]
+        yield from (("skipped " if at < len(self.report.skipped) else "") + str(fault) for at, fault in enumerate(faults[:_SHOWN]))
+        if len(faults) > _SHOWN:
+            yield "… " + ", ".join(f"{code} ×{count}" for code, count in self.report.counts().items())
+
+    def _plan_lines(self) -> Iterator[str]:
+        assert self.plan is not None
+        outputs = self.plan["outputs"]
+        more = ", …" if len(outputs) > 3 or self.plan["more"] else ""
+        yield f"would convert {self.plan['shards']} shard(s) to {', '.join(outputs[:3])}{more}"
+        yield verb_base.table(
+            [(name, *about) for name, about in self.plan["features"].items()], header=("feature", "kind", "values", "bytes")
+        )
+
+    def _lines(self) -> Iterator[str]:
+        shown = self.outputs if len(self.outputs) <= _SHOWN else self.outputs[: _SHOWN - 1]
+        rows = [(redact(each.url), f"{each.records:,}", format_size(each.bytes), "kept" if each.kept else "") for each in shown]
+        if len(self.outputs) > len(shown):
+            rows.append((f"… {len(self.outputs) - len(shown)} more", "", "", ""))
+        if len(self.outputs) != 1:
+            rows.append((f"{len(self.outputs)} files", f"{self.records:,}", format_size(self.bytes), ""))
+        yield verb_base.table(rows, right=[1, 2], header=("output", "records", "size", ""))
+
+    def to_dict(self) -> dict[str, Any]:
+        if self.plan is not None:
+            return {"dry_run": True, **self.plan}
+        totals = {"records": self.records, "bytes": self.bytes}
+        return {"outputs": [each.to_dict() for each in self.outputs], **totals, "read": self.report.to_dict()}
 
 
 def convert(
@@ -204,7 +268,7 @@ def _selection(text: str | None) -> Any:
 @click.option(
     "--types", multiple=True, metavar="NAME=KIND,…", help="Kinds of features: bytes, int64, float. Class fields are int64 without it."
 )
-@click.option("--max-shard-size", type=verb_base.SIZE, metavar="SIZE", help="Most bytes of an output, framing included: 100MB, 1GiB.")
+@click.option("--max-shard-size", type=verb_base.size, metavar="SIZE", help="Most bytes of an output, framing included: 100MB, 1GiB.")
 @click.option("-c", "--chain", metavar="CHAIN", help="Ops to run on every record: 'decode(jpg)|resize(jpg, (224, 224))|encode(jpg)'.")
 @click.option("--select", metavar="NAMES", help="Features to write: jpg,cls or image=jpg,label=cls.")
 @click.option("--compression", type=click.Choice(["gzip", "zlib"]), help="Compress the outputs.")
@@ -237,14 +301,8 @@ def command(
     *shards, out = urls if output is None else (*urls, output)
     if not shards:
         raise UsageError("no output is named.", hint=f"tarviz convert {redact(out)} out.tfrecord")
+    options |= {"types": verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None, "select": _selection(select)}
+    options |= {"num_workers": "auto" if workers is None else workers, "strict": strict is not False}
     with verb_base.silent_warnings():
-        result = convert(
-            shards,
-            out,
-            types=verb_base.pairs(types, "--types", "cls=int64,jpg=bytes") if types else None,
-            select=_selection(select),
-            num_workers="auto" if workers is None else workers,
-            strict=strict is not False,
-            **options,
-        )
+        result = convert(shards, out, **options)
     return verb_base.emit(result, as_json, err=out == "-")

@@ -21,7 +21,8 @@ from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError
 from tarviz.model.processors import processors
 from tarviz.model.types import URL
-from tarviz.outputs import Inputs, Names, Outputs, Written, proof, proven, read_manifest, refuse_existing
+from tarviz.outputs import Inputs, Names, Outputs, Written, proven, read_manifest, refuse_existing
+from tarviz.outputs.manifest import check_seen
 from tarviz.read.stream import ReadReport
 
 _READ_AT_ONCE = 8  # outputs: each holds 4 MiB of memory
@@ -70,7 +71,7 @@ class Conversion:
             for source in todo:
                 refuse_existing(self._settings.names.at(source.number))
         made: dict[int, Written] = dict(kept)
-        errors, outcomes = engines.Errors(), {}
+        errors, outcomes = engines.Errors([source.url for source in self._sources]), {}
         cut = self._cut(todo, carried=False)
         for source, outcome in self._join([source for source in todo if source.number in cut], cut, errors):
             outcomes[source.number] = outcome
@@ -81,12 +82,12 @@ class Conversion:
                 if outcome is None:
                     continue
                 if self._away:
-                    proof.check_seen(outcome.written[0].url)
+                    check_seen(outcome.written[0].url)
                 outcomes[source.number] = outcome
         for number, outcome in sorted(outcomes.items()):
             self._take(outcome)
             [made[number]] = outcome.written
-        errors.settle([source.url for source in self._sources])
+        errors.settle()
         return [made[source.number] for source in self._sources]
 
     def _cut(self, todo: Sequence[tasks.ShardToConvert], *, carried: bool) -> dict[int, list[tasks.ShardToConvert]]:

@@ -106,7 +106,7 @@ def print_pdf(html: str, path: Path) -> None:
 @click.option("--pdf", is_flag=True, help="Also print it, beside the HTML; needs Chromium.")
 @click.option(
     "--budget",
-    type=verb_base.SIZE,
+    type=verb_base.size,
     default=run.BUDGET,
     show_default=True,
     help="What each widget may keep, to be alive without a kernel.",

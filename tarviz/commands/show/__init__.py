@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field, replace
@@ -13,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tarviz.cli import html_page, verb_base
-from tarviz.commands.show.record_text import record_text, shorten, shown_fields, summary
-from tarviz.model.errors import DataError, Fault, UsageError, redact
+from tarviz.model.config import format_size
+from tarviz.model.errors import DataError, Fault, UsageError, redact, safe
 from tarviz.model.redaction import redacted_repr
 from tarviz.model.types import URL, Record
 from tarviz.read.chosen import Chosen, resolve
@@ -22,6 +23,8 @@ from tarviz.read.keywords import ReadKeywords
 from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_changes
 from tarviz.read.tfrecord_names import has_tfrecord_name, refuse
 from tarviz.stores import URLs
+
+_LONGEST = 300  # characters of a value that are looked at
 
 if TYPE_CHECKING:
     from tarviz.widgets.panes.overlays import Overlays
@@ -205,3 +208,35 @@ def command(
     if page or picture:
         return verb_base.emit(replace(result, page=" and ".join(filter(None, (page, picture)))), as_json)
     return verb_base.emit(replace(result, inline=inline_images.protocol(inline)), as_json)
+
+
+def record_text(record: Record, fields: frozenset[str] | None = None) -> str:
+    """A record as lines of text: where it is, then a line for each field."""
+    doubt = "  (may be incomplete)" if record.pending else ""
+    head = f"{safe(redact(record.shard))}  record {record.index}  {safe(record.key)}{doubt}"
+    sizes = {ext: format_size(len(record[ext])) for ext in shown_fields(record, fields)}
+    if not sizes:
+        return head
+    beside = max(map(len, sizes)) + max(map(len, sizes.values())) + 6  # columns of the terminal that a value lacks
+    room = max(shutil.get_terminal_size().columns - beside, 20)
+    rows = [("", ext, size, shorten(summary(record, ext), room)) for ext, size in sizes.items()]
+    return f"{head}\n{verb_base.table(rows, right=[2])}"
+
+
+def summary(record: Record, ext: str) -> str:
+    """What a field shows, in one line."""
+    from tarviz import viewers
+
+    panel = viewers.view(record[ext], viewers.Meta(ext, record.key, record.shard))
+    written = next((block for block in panel.blocks if isinstance(block, viewers.Text)), None) if panel.viewer == "text" else None
+    return " ".join(written.text[:_LONGEST].split()) if written else panel.summary
+
+
+def shorten(text: str, length: int) -> str:
+    """`text`, of `length` characters at most."""
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def shown_fields(record: Record, fields: frozenset[str] | None) -> list[str]:
+    """The fields that are shown."""
+    return [ext for ext in record if fields is None or ext in fields]

@@ -49,9 +49,7 @@ def numbered_files(dirpath: Path) -> list[tuple[int, URL]]:
 def write_schema(folder: Path, schema: RecordSchema, files: Sequence[Written]) -> None:
     """Keeps beside the files what is in them."""
     about = {each.url.rpartition("/")[2]: {"records": each.records, "bytes": each.bytes, "crc32c": each.crc32c} for each in files}
-    url = stores.join(folder, SCHEMA)
-    with stores.of(url).create(url) as sink:
-        sink.write(json.dumps({"tfrecordable": schema.to_dict(), "files": about}, indent=1).encode() + b"\n")
+    stores.write(stores.join(folder, SCHEMA), json.dumps({"tfrecordable": schema.to_dict(), "files": about}, indent=1).encode() + b"\n")
 
 
 def read_schema(folder: str) -> tuple[RecordSchema, dict[str, dict[str, Any]]] | None:

@@ -24,14 +24,13 @@ from tarviz.formats.tfrecord import Writable
 from tarviz.model.errors import SchemaError, TarvizWarning, UsageError, require
 from tarviz.model.types import URL, Buffer, to_bytes
 from tarviz.outputs import TAR_END, Inputs, Names, Output, Packer, Packing, Written, packer, packing, tar_member
-from tarviz.outputs.encoded import encode
+from tarviz.outputs.encoded import EncodedRecords, encode
 from tarviz.stores import Whole
 
 Encoder: TypeAlias = bool | Mapping[str, Callable[[Any], bytes]] | Callable[[dict[str, Any]], dict[str, Any]] | None
 
 _HELD = 1 << 20  # bytes that wait before they are written
 _PERCENT = re.compile(r"%(0?\d*)d")
-_NUMBER = re.compile(r"\d{1,18}")
 _PACKINGS: dict[str, Packing] = {"gz": "gzip", "bz2": "bzip2", "xz": "xz", "zst": "zstd"}
 _CLASSES = ("cls", "cls2", "class", "count", "index", "inx", "id")
 _FORMATS = {
@@ -241,8 +240,7 @@ class TarWriter(Whole):
     ) -> None:
         self.encoder = SampleEncoder(encoder, keep_meta, mtime, mode)
         self.size = len(TAR_END)  # bytes of tar so far
-        self._pieces: list[Buffer] = []
-        self._waiting = [0, 0]  # samples and bytes in `_pieces`
+        self._waiting = EncodedRecords()
         self._output: Output | None = None
         self._stream: Writable | None = None
         self._packer: Packer | None = None
@@ -273,11 +271,9 @@ class TarWriter(Whole):
 
     def add(self, pieces: list[Buffer]) -> None:
         """Add the members of one sample as they stand."""
-        count = sum(map(len, pieces))
-        self._pieces += pieces
-        self._waiting = [self._waiting[0] + 1, self._waiting[1] + count]
-        self.size += count
-        if self._waiting[1] >= _HELD:
+        self._waiting.add(pieces)
+        self.size += self._waiting.sizes[-1]
+        if self._waiting.bytes >= _HELD:
             self._flush()
 
     def dwrite(self, key: str, /, **fields: Any) -> int:
@@ -285,14 +281,11 @@ class TarWriter(Whole):
         return self.write({"__key__": key, **{name.replace("_", "."): value for name, value in fields.items()}})
 
     def _flush(self) -> None:
-        (count, size), pieces = self._waiting, self._pieces
-        self._pieces, self._waiting = [], [0, 0]
-        # One buffer where members are short: fewer calls.
-        buffers = [b"".join(pieces)] if size < 8192 * len(pieces) else pieces
+        waiting, self._waiting = self._waiting, EncodedRecords()
         if self._output is not None:
-            self._output.write(buffers, count)
+            self._output.write(waiting.buffers(), len(waiting.sizes))
         elif self._stream is not None:
-            data = b"".join(buffers)
+            data = b"".join(waiting.buffers())
             self._stream.write(data if self._packer is None else self._packer.compress(data))
 
     def close(self) -> None:
@@ -386,7 +379,8 @@ class ShardWriter(Whole):
         pieces, _ = self._encoder.members(obj)
         origin = obj.get("__url__")
         if self.opener is None and isinstance(origin, str) and origin != self._origin:
-            self._refuse(origin)
+            self._origin = origin
+            Inputs([origin]).refuse_any(self._names, first=self._start)
         if self.tarstream is not None and self.tarstream.size + sum(map(len, pieces)) > self.maxsize:
             self.finish()
         if self.tarstream is None:
@@ -397,14 +391,6 @@ class ShardWriter(Whole):
         self.total += 1
         if self.count >= self.maxcount:
             self.finish()
-
-    def _refuse(self, origin: str) -> None:
-        """`UsageError` when a shard that samples come from is one that is written, now, before or later."""
-        self._origin = origin
-        near = {int(digits) - less for digits in _NUMBER.findall(origin) for less in (0, 1)}
-        for number in near | {self.shard, self.shard - 1}:
-            if number >= self._start:
-                Inputs([origin]).refuse(self._names.at(number))
 
     def next_stream(self) -> None:
         """Complete the shard that is open and begin the next."""

@@ -12,7 +12,6 @@ from typing import Any
 from tarviz import stores
 from tarviz.model.config import options as configured
 from tarviz.model.errors import TarvizError, UsageError, redact
-from tarviz.model.types import URL
 from tarviz.model.urls import digest, identity, is_local
 from tarviz.viewers.panel import readable
 from tarviz.widgets.browse.look import Answers
@@ -50,9 +49,7 @@ def _read(file: Path) -> Any:
 def _write(file: Path, value: Any) -> None:
     """Whole or not at all, for its owner alone."""
     file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    url = URL(os.fspath(file))
-    with stores.of(url).create(url) as sink:
-        sink.write(json.dumps(value, indent=1).encode())
+    stores.write(file, json.dumps(value, indent=1).encode())
     file.chmod(0o600)
 
 

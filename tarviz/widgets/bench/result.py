@@ -14,7 +14,6 @@ from typing import Any
 
 from tarviz import stores
 from tarviz.model.errors import UsageError, safe
-from tarviz.model.types import URL
 from tarviz.widgets.bench.rate_meter import Figures, half_interval
 from tarviz.widgets.bench.stage_groups import Group
 from tarviz.widgets.bench.verdict import graph_stages, per_second, verdict
@@ -158,9 +157,7 @@ class BenchResult:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it as JSON, to be a baseline later. `E_WRITE` where that cannot be: what was there is left as it was."""
-        url = URL(os.fspath(path))
-        with stores.of(url).create(url) as sink:
-            sink.write(f"{json.dumps(self.to_dict(), indent=1, ensure_ascii=False)}\n".encode())
+        stores.write(path, f"{json.dumps(self.to_dict(), indent=1, ensure_ascii=False)}\n".encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BenchResult:

@@ -15,8 +15,7 @@ from PIL import Image
 
 from tarviz import cli
 from tarviz.cli.html_page import CSP
-from tarviz.commands.show import show
-from tarviz.commands.show.record_text import record_text
+from tarviz.commands.show import record_text, show
 from tarviz.formats import example, tfrecord
 from tarviz.model.errors import UsageError
 from tests.conftest import DATA, corpus
