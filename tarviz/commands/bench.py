@@ -48,10 +48,28 @@ def bench(
     drops the shards from the page cache first. `baseline` is a result, or the file that `.result.save(file)` wrote; a row below
     `fail_below` times its rate makes `.result.exit_code` 1. Other keywords are those of `tarviz.records`.
     """
-    given = dict(locals())  # all that was given
     from tarviz.widgets.bench.controller import BenchRun
 
-    run = BenchRun(**given.pop("reading"), **given)
+    run = BenchRun(
+        source,
+        chain,
+        select=select,
+        runner=runner,
+        workers=workers,
+        batch=batch,
+        prefetch=prefetch,
+        seconds=seconds,
+        count=count,
+        warmup=warmup,
+        repeat=repeat,
+        vs=vs,
+        cold=cold,
+        seed=seed,
+        per_item=per_item,
+        baseline=baseline,
+        fail_below=fail_below,
+        **reading,
+    )
     if not verb_base.in_notebook():
         return run
     from tarviz.widgets.bench.view import BenchView

@@ -50,17 +50,29 @@ def browse(
     (`json.annotations`, `json.boxes:xyxy`, `seg.png`, `none`), if not found by themselves. Other keywords are those of `tarviz.records`.
     Needs the extra `lab`; without it `tarviz browse` in a shell shows the same.
     """
-    given = {name: value for name, value in locals().items() if name not in ("urls", "shuffle", "reading")}
-    if shuffle is not None:
-        given |= {"sort": "random", "seed": shuffle}
     from tarviz import stores
     from tarviz.read.stream import with_changes
     from tarviz.widgets.browse.controller import Browser
 
     from tarviz.widgets.browse.view import BrowseView  # isort: skip (first what may not be installed would hide the other errors)
 
-    shards = urls or stores.expand([])  # which says that there is nothing
-    return BrowseView(Browser(shards, **given, options=with_changes(ReadOptions(), reading)))
+    return BrowseView(
+        Browser(
+            urls or stores.expand([]),  # which says that there is nothing
+            where=where,
+            keys=keys,
+            sort=sort if shuffle is None else "random",
+            seed=seed if shuffle is None else shuffle,
+            label=label,
+            image=image,
+            px=px,
+            start=start,
+            classes=classes,
+            overlay=overlay,
+            cache=cache,
+            options=with_changes(ReadOptions(), reading),
+        )
+    )
 
 
 @verb_base.verb("browse", example=["tarviz browse 'data/train-{0000..0003}.tar'", "tarviz browse data/ --where 'cls = 3' --no-open"])

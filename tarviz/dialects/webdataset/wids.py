@@ -317,13 +317,14 @@ def DistributedChunkedSampler(  # noqa: N802
     num_replicas: int | None = None,
     num_samples: int | None = None,
     rank: int | None = None,
+    shuffle: bool = True,
+    shufflefirst: bool = False,
+    seed: int = 0,
     chunksize: int = 1_000_000,
-    **options: Any,
 ) -> ChunkedSampler:
     """A `ChunkedSampler` of this rank's part of the numbers, all parts but the last equally long; its `len` is that of the first part.
 
-    Rank and number of ranks are those of torch's process group, else of `RANK` and `WORLD_SIZE`, where they are not given. `options` are
-    `seed`, `shuffle` and `shufflefirst`.
+    Rank and number of ranks are those of torch's process group, else of `RANK` and `WORLD_SIZE`, where they are not given.
     """
     here = place()
     ranks, mine = num_replicas or here.nodes, here.node if rank is None else rank
@@ -332,5 +333,12 @@ def DistributedChunkedSampler(  # noqa: N802
     total = num_samples or len(dataset)
     part = math.ceil(total / ranks)
     low = min(mine * part, total)
-    own = (low, min(low + part, total))
-    return ChunkedSampler(dataset, dslength_per_replica=part, num_samples=own, chunksize=chunksize, **options)
+    return ChunkedSampler(
+        dataset,
+        dslength_per_replica=part,
+        num_samples=(low, min(low + part, total)),
+        chunksize=chunksize,
+        seed=seed,
+        shuffle=shuffle,
+        shufflefirst=shufflefirst,
+    )
