@@ -154,6 +154,7 @@ def each_task(
     address: str | None,
     jobs: int | None,
     errors: engines.Errors | None = None,
+    unit: str = "shards",
 ) -> Generator[tuple[Any, Any], None, None]:
     """Each task and its result, in order, `jobs` at a time; how far they are is shown meanwhile.
 
@@ -161,7 +162,7 @@ def each_task(
     """
     count = engines.count(engine, jobs, len(tasks))
     with (
-        verb_base.progress(len(tasks), "shards", label=label) as bar,
+        verb_base.progress(len(tasks), unit, label=label) as bar,
         show_tasks(len(tasks), label, amount, engine) as table,
         engines.start(engine, job, engines.EnginePlan(count, heard=table.heard, address=address)) as workers,
         closing(workers.run(tasks, errors.keep if errors is not None else None)) as results,

@@ -228,7 +228,7 @@ class _OnEngine:
             with closing(self._sizes(options, versions, result.report)) as sizes:
                 parts = list(split_pieces.cut(sizes, plan.limits, plan.most))
             tasks = split_pieces.output_tasks(parts, plan.urls, versions, lambda number: names.at(plan.start + number))
-            with closing(self._each("write", writing, tasks, lambda found: sum(records for records, _ in found.made))) as results:
+            with closing(self._each("write", "tasks", writing, tasks, lambda found: sum(records for records, _ in found.made))) as results:
                 for task, written in results:
                     if kept and away:
                         for name in task.names:
@@ -251,16 +251,18 @@ class _OnEngine:
     def _sizes(self, options: ReadOptions, versions: list[dict[str, Any]], report: ReadReport) -> Generator[NDArray[np.int64], None, None]:
         """The sizes of each shard's records, as they are asked for; its version and report go where they belong."""
         job = partial(split_pieces.measure, options)
-        with closing(self._each("measure", job, self.plan.urls, lambda found: len(found.sizes))) as results:
+        with closing(self._each("measure", "shards", job, self.plan.urls, lambda found: len(found.sizes))) as results:
             for _, measured in results:
                 versions.append(measured.version)
                 report.merge(measured.report)
                 yield measured.sizes
 
     def _each(
-        self, label: str, job: engines.Job, tasks: Sequence[Any], records: Callable[[Any], int]
+        self, label: str, unit: str, job: engines.Job, tasks: Sequence[Any], records: Callable[[Any], int]
     ) -> Generator[tuple[Any, Any], None, None]:
-        return shard_table.each_task(label, job, tasks, lambda found: (records(found), None), self.engine, self.address, self.jobs)
+        return shard_table.each_task(
+            label, job, tasks, lambda found: (records(found), None), self.engine, self.address, self.jobs, unit=unit
+        )
 
 
 def pattern(text: str) -> str:

@@ -63,7 +63,7 @@ def test_a_bar_counts_to_its_end(bars: Callable[[], list[Bar]], monkeypatch: pyt
         (lambda: pcat(URLS, "o.tar"), WHOLE),
         (lambda: pcat(URLS, "o.tar", weights=[1, 2]), WHOLE),
         (lambda: split(URLS, "o-{}.tar", count=4), WHOLE),
-        (lambda: split(URLS, "o-{}.tar", count=4, jobs=1), [("measure", "shards", 2, 2), ("write", "shards", 3, 3)]),
+        (lambda: split(URLS, "o-{}.tar", count=4, jobs=1), [("measure", "shards", 2, 2), ("write", "tasks", 2, 2)]),
         (lambda: sort(URLS, "o.tar"), [("reading headers", "records", None, 12), ("copying", "records", 12, 12)]),
         (lambda: proc(URLS, "o.tar", op="keep(cls)"), WHOLE),
         (lambda: tsv(URLS, "o.tsv", fields="cls"), WHOLE),
