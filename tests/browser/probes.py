@@ -56,9 +56,10 @@ RUN_ALL = """async () => {
   jupyterapp.commands.execute('notebook:run-all-cells');
 }"""
 
-PRESS_NEXT = """(pressed) => {
+PRESS_NEXT = """([pressed, within]) => {
   const shown = (element) => element.getClientRects().length && getComputedStyle(element).visibility !== 'hidden' && !element.disabled;
-  for (const control of document.querySelectorAll('.tvz button, .tvz select, .tvz summary, .tvz [role=button], .tvz th[tabindex]')) {
+  for (const control of document.querySelectorAll('.tvz :is(button, select, summary, [role=button], th[tabindex])')) {
+    if (!control.closest(within)) continue;
     const choices = control.localName === 'select' ? [...control.options].map((choice) => choice.value) : [''];
     // The words of a chooser may change.
     const text = control.localName === 'select' ? '' : control.textContent.replace(/ [↑↓]$/, '').slice(0, 60);
