@@ -68,20 +68,6 @@ function benching(poll = {}, { answers = {}, state, ...more } = {}) {
   };
 }
 
-test("what another page measured is shown when somebody comes back to this one, and followed while it runs", async () => {
-  const { root, asked, answers, status } = benching();
-  const points = { trial: 1, from: 0, first: 0 };
-  answers.poll = { r: { ...SAID, ...points, running: true, status: "running 1 of 1" } };
-  click(root, {}, "pointerenter");
-  await until(() => status().textContent === "running 1 of 1");
-  click(root, {}, "pointerenter");
-  answers.poll = { r: { ...SAID, ...points, status: "done again" } };
-  await until(() => status().textContent === "done again");
-  const still = benching({}, { still: true });
-  click(still.root, {}, "pointerenter");
-  assert.deepEqual([2, []], [asked.length, still.asked]);
-});
-
 test("what was measured: its verdict, and what can be done now", () => {
   const { find, button, status, root } = benching();
   assert.deepEqual(

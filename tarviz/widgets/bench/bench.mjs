@@ -1,7 +1,7 @@
 // @ts-check
 // A bench at work (controller: BenchRun in tarviz/widgets/bench/controller.py): the rate as it comes, the stages, the sweep, Stop.
 
-import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, leave, onReturn } from "../host/core.mjs";
+import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, leave } from "../host/core.mjs";
 import { asView, isOvertaken, makeRpc, NO_ANSWER, RpcError, wordsOf } from "../host/requests.mjs";
 import { KeySheet } from "../host/sheet.mjs";
 import { drawResults, drawStages } from "./bench_tables.mjs";
@@ -113,7 +113,6 @@ class BenchView {
       this.spot = undefined;
       this.drawLine();
     });
-    onReturn(this.root, () => this.said.running || this.lost || this.model.still || this.loop(), signal);
     for (const kind of ["focusin", "focusout"]) this.root.addEventListener(kind, () => this.remembering(), { signal });
     this.mark();
   }
@@ -121,16 +120,14 @@ class BenchView {
   // ---- what the controller says
 
   async loop() {
-    for (;;) {
+    while (!this.signal.aborted && this.said.running) {
       const last = this.lines.at(-1);
       try {
         const { r, buffers } = await this.rpc("poll", { trial: last?.trial ?? -1, points: last?.points.length ?? 0 });
         this.take(r, buffers);
       } catch (error) {
-        if (isOvertaken(error)) return;
         this.trouble(error);
       }
-      if (this.signal.aborted || !this.said.running) return;
       await new Promise((go) => setTimeout(go, EVERY));
     }
   }

@@ -1,7 +1,7 @@
 // @ts-check
 // Chains compared (controller: Compare in tarviz/widgets/compare/controller.py): a strip of tiles for every chain and record, a stage for two of them.
 
-import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, onReturn, pictureType, BlobCache } from "../host/core.mjs";
+import { bindKeys, button, copyText, drawnBy, fill, focusedBeside, h, later, pictureType, BlobCache } from "../host/core.mjs";
 import { asView, isOvertaken, makeRpc, NO_ANSWER, RpcError, wordsOf } from "../host/requests.mjs";
 import { Layers } from "../panes/overlay.mjs";
 import { chainRows, isOn } from "./chain_rows.mjs";
@@ -165,7 +165,6 @@ export class CompareView {
     });
     watch.observe(this.root);
     signal.addEventListener("abort", () => watch.disconnect());
-    onReturn(this.root, () => this.running || this.lost || this.model.still || this.follow(), signal);
     this.root.addEventListener("focusin", () => this.remembering(), { signal });
     this.root.addEventListener("focusout", () => this.remembering(), { signal });
   }
@@ -183,9 +182,8 @@ export class CompareView {
     while (!this.signal.aborted) {
       try {
         const { r, buffers } = await this.rpc("poll", { since: this.version });
-        if (this.running || r.version !== this.version) this.take(r, buffers);
+        this.take(r, buffers);
       } catch (error) {
-        if (isOvertaken(error)) return undefined;
         this.running = false;
         this.trouble(error);
         this.said = this.statusText.textContent;

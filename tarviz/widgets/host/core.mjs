@@ -189,12 +189,6 @@ export function bindKeys(root, act, signal) {
   for (const kind of ["keyup", "keypress"]) root.addEventListener(kind, (event) => event.stopPropagation(), { signal });
 }
 
-/** Hear that a person comes to a widget, which may have been changed elsewhere. @param {HTMLElement} root @param {() => void} act @param {AbortSignal} signal */
-export function onReturn(root, act, signal) {
-  root.addEventListener("pointerenter", act, { signal });
-  root.addEventListener("focusin", (e) => root.contains(/** @type {Node | null} */ (e.relatedTarget)) || act(), { signal });
-}
-
 /**
  * An edge that is dragged to the side. @param {HTMLElement} edge @param {() => number} begin what it stands at
  * @param {(from: number, moved: number) => void} move hears what it stood at, and by how many pixels it was moved
