@@ -23,7 +23,6 @@ from tarviz.cli.progress import silent_warnings as silent_warnings
 from tarviz.model import config
 from tarviz.model.errors import TarvizError, UsageError, redact, safe
 from tarviz.read.keywords import CHOICES
-from tarviz.stores import write as write
 
 F = TypeVar("F", bound=Callable[..., Any])
 _CODE = re.compile(r"\b([EW])_[A-Z][A-Z_]+\b")  # of an error or a warning

@@ -116,7 +116,7 @@ def _sum_shards(named: Mapping[URL, str]) -> list[croissant.ShardFile]:
 
 
 def _write(place: URL, data: bytes, made: Card) -> None:
-    verb_base.write(place, data)
+    stores.write(place, data)
     made.outputs.append(place)
 
 

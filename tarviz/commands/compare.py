@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
+from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.errors import redact, safe
 from tarviz.model.redaction import redacted_repr
@@ -163,7 +164,7 @@ def command(
         run.close()
     result = Compared(run)
     if page is not None:
-        verb_base.write(page, result.to_html().encode("utf-8", "backslashreplace"))
+        stores.write(page, result.to_html().encode("utf-8", "backslashreplace"))
         result = replace(result, page=page)
     return verb_base.emit(result, as_json)
 

@@ -188,7 +188,7 @@ def _write_labels(place: str | PathLike[str], result: Created) -> None:
 
 
 def _write(place: str | PathLike[str], lines: list[str]) -> None:
-    verb_base.write(place, to_bytes("".join(f"{line}\n" for line in lines)))
+    stores.write(place, to_bytes("".join(f"{line}\n" for line in lines)))
 
 
 def _check(record: Planned, seen: set[bytes]) -> None:

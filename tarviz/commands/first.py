@@ -11,6 +11,7 @@ from typing import Any, Unpack
 
 import click
 
+from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.cli.tar_tool_options import command_shards, inputs_argument, tool_options
 from tarviz.model import plugins
@@ -105,7 +106,7 @@ def first(
         if found.key is None and condition.lacking and "-" not in targets:
             resolve(targets, replace(options, where=options.where.where))  # says what is near
     if output is not None and found.key is not None and not (found.output == "-" and _on_terminal(found.payload)):
-        verb_base.write(found.output, found.payload)
+        stores.write(found.output, found.payload)
     return found
 
 

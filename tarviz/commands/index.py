@@ -128,7 +128,7 @@ def _write_dali(made: Index, target: str) -> list[URL]:
         stem = Path(url.rpartition("/")[2]).stem
         place = stores.join(target, f"{stem}.idx") if folder else URL(target)
         Inputs(made.urls).refuse(place)
-        verb_base.write(place, shard.to_dali().encode("utf-8", "surrogateescape"))
+        stores.write(place, shard.to_dali().encode("utf-8", "surrogateescape"))
         written.append(place)
     return written
 
@@ -143,7 +143,7 @@ def _write_wids(made: Index, target: URL) -> URL:
         shards.append({"url": seen, "nsamples": len(shard), "filesize": shard.identity.get("size")})
     Inputs(made.urls).refuse(target)
     head = {"__kind__": "wids-shard-index-v1", "wids_version": 1, "name": Path(target.rpartition("/")[2]).stem}
-    verb_base.write(target, json.dumps({**head, "shardlist": shards}, indent=2).encode())
+    stores.write(target, json.dumps({**head, "shardlist": shards}, indent=2).encode())
     return target
 
 

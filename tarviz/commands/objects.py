@@ -16,6 +16,7 @@ from xml.sax.saxutils import escape
 
 import click
 
+from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.commands.sql import Answer, format_of, pieces
 from tarviz.formats.tar_header import tar_member
@@ -124,10 +125,10 @@ def _write(made: Objects, output: str, form: Form, classes: Sequence[str], pictu
     names = list(classes) or _class_names(made.counts, form)
     files = {(each["shard"], each["n"]): each["name"] for each in pictures}
     if form == "coco":
-        verb_base.write(output, json.dumps(coco(rows, names, pictures, {} if classes else _own_numbers(rows))).encode())
+        stores.write(output, json.dumps(coco(rows, names, pictures, {} if classes else _own_numbers(rows))).encode())
     elif form not in ("yolo", "voc"):
         plain = made.table.select(_PLAIN.split(", ")) if form == "csv" else made.table
-        verb_base.write(output, b"".join(pieces(plain, "csv" if form == "csv" else "parquet")))
+        stores.write(output, b"".join(pieces(plain, "csv" if form == "csv" else "parquet")))
     else:
         written: set[str] = set()
         with TarOutput(output, inputs=Inputs(())) as outlet:
@@ -140,7 +141,7 @@ def _write(made: Objects, output: str, form: Form, classes: Sequence[str], pictu
                 outlet.write(tar_member(f"{key}.{'txt' if form == 'yolo' else 'xml'}", text.encode()))
     if form == "yolo":
         names_file = re.sub(r"\.tar(\.\w+)?$", "", output) + ".names"
-        verb_base.write(names_file, "".join(f"{name}\n" for name in names).encode())
+        stores.write(names_file, "".join(f"{name}\n" for name in names).encode())
 
 
 def _class_names(counts: Mapping[str, int], form: Form) -> list[str]:

@@ -327,11 +327,3 @@ def test_options_that_verbs_share():
 def test_what_an_option_cannot_be_is_refused(option: Callable[..., Any], words: list[str]):
     with pytest.raises(click.UsageError):
         given(option, *words)
-
-
-def test_a_file_is_written_whole(tmp_path: Path):
-    verb_base.write(tmp_path / "a", b"one")
-    verb_base.write(str(tmp_path / "a"), b"other")
-
-    assert ["a"] == os.listdir(tmp_path)
-    assert b"other" == (tmp_path / "a").read_bytes()

@@ -246,3 +246,11 @@ class TestListings:
 
         with pytest.raises(UsageError, match=r"a path of bytes is not.*os\.fsdecode"):
             stores.expand(Place())
+
+
+def test_a_file_is_written_whole(tmp_path: Path):
+    stores.write(tmp_path / "a", b"one")
+    stores.write(str(tmp_path / "a"), b"other")
+
+    assert ["a"] == os.listdir(tmp_path)
+    assert b"other" == (tmp_path / "a").read_bytes()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import click
 
+from tarviz import stores
 from tarviz.cli import verb_base
 from tarviz.commands.deck import run
 from tarviz.model.config import format_size
@@ -68,7 +69,7 @@ def deck(
         run.execute(notebook, path.absolute().parent, timeout=timeout, budget=budget)
     made = deck_page.page(notebook, name=path.stem, folder=path.absolute().parent)
     data = made.html.encode("utf-8", "backslashreplace")
-    verb_base.write(target, data)
+    stores.write(target, data)
     printed = None
     if pdf:
         printed = str(Path(target).with_suffix(".pdf") if pdf is True else os.fspath(pdf))
@@ -96,7 +97,7 @@ def print_pdf(html: str, path: Path) -> None:
         if done.returncode or not made.is_file():
             last = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
             raise StoreError(f"{browser} did not print: {safe(last)[:200] or done.returncode}", code="E_WRITE")
-        verb_base.write(path, made.read_bytes())
+        stores.write(path, made.read_bytes())
 
 
 @verb_base.verb("deck", example=["tarviz deck slides/tarviz-in-ten-minutes.md -o talk.html", "tarviz deck talk.md -o talk.html --pdf"])

@@ -13,6 +13,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from tarviz import stores
 from tarviz.cli import html_page, verb_base
 from tarviz.model.config import format_size
 from tarviz.model.errors import DataError, Fault, UsageError, redact, safe
@@ -24,10 +25,10 @@ from tarviz.read.stream import ReadOptions, ReadReport, blocks, shards, with_cha
 from tarviz.read.tfrecord_names import has_tfrecord_name, refuse
 from tarviz.stores import URLs
 
-_LONGEST = 300  # characters of a value that are looked at
-
 if TYPE_CHECKING:
     from tarviz.widgets.panes.overlays import Overlays
+
+_LONGEST = 300  # characters of a value that are looked at
 
 TEXT_COUNT, SHEET_COUNT = 5, 60
 
@@ -202,9 +203,9 @@ def command(
 
     result = show(urls, count=count or (SHEET_COUNT if page or picture else TEXT_COUNT), **{**rest, "strict": bool(rest["strict"])})
     if picture is not None:
-        verb_base.write(picture, inline_images.sheet(result))
+        stores.write(picture, inline_images.sheet(result))
     if page is not None:
-        verb_base.write(page, result.to_html().encode("utf-8", "backslashreplace"))
+        stores.write(page, result.to_html().encode("utf-8", "backslashreplace"))
     if page or picture:
         return verb_base.emit(replace(result, page=" and ".join(filter(None, (page, picture)))), as_json)
     return verb_base.emit(replace(result, inline=inline_images.protocol(inline)), as_json)
