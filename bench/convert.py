@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import shutil
@@ -26,6 +27,13 @@ def out() -> Path:
     """A folder for outputs that is in memory where the system has one: the disk is not what is measured."""
     shared = Path("/dev/shm")
     return Path(tempfile.mkdtemp(prefix="tarviz-bench-", dir=shared if os.access(shared, os.W_OK) else None))
+
+
+def kept(make: Callable[[], str | Path] = out) -> Path:
+    """A folder that is gone when this process is."""
+    folder = Path(make())
+    atexit.register(shutil.rmtree, folder)
+    return folder
 
 
 def tarviz(template: str) -> Callable[[Path], Callable[[], int]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from bench import Figure, Side, sweep
 from bench._figure import Prepare
+from bench.convert import kept, out
 
 SHARD = "tiny-0.tar"
 READS = 300
@@ -23,18 +24,20 @@ def tarviz_build(data: Path) -> Callable[[], int]:
     return lambda: len(index(str(data / SHARD), cache=False))
 
 
-def ratarmount(data: Path, threads: int, place: str) -> Any:
-    """The shard opened by ratarmountcore, its index made anew: in a file, or kept in memory where `place` is empty."""
+def ratarmount(data: Path, threads: int, folder: Path | None) -> Any:
+    """The shard opened by ratarmountcore, its index made anew: in a file, or kept in memory without a folder."""
     from ratarmountcore.mountsource.formats.tar import SQLiteIndexedTar
 
-    index = {"writeIndex": bool(place), "indexFilePath": f"{place}/bench-index.sqlite" if place else ":memory:"}
+    index = {"writeIndex": bool(folder), "indexFilePath": f"{folder}/index.sqlite" if folder else ":memory:"}
     return SQLiteIndexedTar(str(data / SHARD), clearIndexCache=True, parallelization=threads, printDebug=0, **index)
 
 
-def ratarmount_build(threads: int, place: str) -> Prepare:
+def ratarmount_build(threads: int, place: Callable[[], str | Path] | None) -> Prepare:
     def prepare(data: Path) -> Callable[[], int]:
+        folder = place and kept(place)
+
         def work() -> int:
-            with ratarmount(data, threads, place):
+            with ratarmount(data, threads, folder):
                 return PEER_MEMBERS // 2
 
         return work
@@ -58,11 +61,11 @@ def tarviz_read(data: Path) -> Callable[[], int]:
     return work
 
 
-def ratarmount_read(opened: bool, place: str) -> Prepare:
+def ratarmount_read(opened: bool, place: Callable[[], str | Path] | None) -> Prepare:
     """Members `opened` as files, or read in one call."""
 
     def prepare(data: Path) -> Callable[[], int]:
-        archive = ratarmount(data, 1, place)
+        archive = ratarmount(data, 1, place and kept(place))
 
         def member(name: str) -> bytes:
             info = archive.lookup(name)
@@ -80,7 +83,7 @@ def ratarmount_read(opened: bool, place: str) -> Prepare:
 
 
 THREADS = {"one thread": 1, "2 threads": 2}
-PLACES = {"index in memory": "", "index on disk": tempfile.gettempdir(), "index in shared memory": "/dev/shm"}
+PLACES = {"index in memory": None, "index on disk": tempfile.mkdtemp, "index in shared memory": out}
 
 FIGURES = [
     Figure(

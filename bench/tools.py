@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import re
 import shutil
@@ -18,7 +17,7 @@ from braceexpand import braceexpand
 from bench import Figure, Side, Value, sweep
 from bench._data import PHOTO, TINY
 from bench._figure import Prepare
-from bench.convert import out
+from bench.convert import kept, out
 
 GB4 = 4 * 10**9
 ROOT = Path(__file__).resolve().parents[1]
@@ -169,8 +168,7 @@ def proc(template: str, count: int, *options: str) -> Callable[[Path], Work]:
 
 def extracted(data: Path, template: str, count: int, suffix: str) -> list[str]:
     """The files of the first records, in a folder of their own."""
-    folder = out()
-    atexit.register(shutil.rmtree, folder)
+    folder = kept()
     subprocess.run(["tar", "-xf", first_records(data, template, count).resolve(), "-C", folder], check=True)
     return sorted(str(path) for path in folder.rglob(f"*.{suffix}"))
 
