@@ -80,8 +80,8 @@ class ReadReport:
             codes = ", ".join(f"{code} ×{count}" for code, count in self.left_out.items())
             import logging  # which takes as long to import as this module's neighbours together
 
-            log = logging.getLogger(__name__)
-            log.warning('%d left out so far (on_error="skip"): %s; the first: %s', total, codes, self.skipped[0] if self.skipped else "")
+            first = self.skipped[0] if self.skipped else ""
+            logging.getLogger(__name__).warning('%d left out so far (on_error="skip"): %s; the first: %s', total, codes, first)
         self._told = total
 
     def counts(self) -> dict[str, int]:

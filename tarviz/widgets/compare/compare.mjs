@@ -187,12 +187,11 @@ export class CompareView {
         this.running = false;
         this.trouble(error);
         this.said = this.statusText.textContent;
-        return this.drawTiles(); // none is still to come
+        this.drawTiles(); // none is still to come
       }
-      if (!this.running) return undefined;
+      if (!this.running) return;
       await new Promise((go) => setTimeout(go, 120));
     }
-    return undefined;
   }
 
   /** @param {any} message @param {any[]} buffers */
